@@ -1,0 +1,47 @@
+# Needs make and Python 3.11 or newer; everything else is installed into .venv, once, and again when pyproject.toml changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# The tests run in two processes; each keeps its linear algebra to one thread.
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: run test test-slow lint docs bench
+.NOTPARALLEL:
+
+run: $(VENV)/.installed-base
+	$(BIN)/python -m solvable.lab.figures.phase_retrieval --out out
+
+test: $(VENV)/.installed-dev
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --quiet
+
+test-slow: $(VENV)/.installed-dev
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --quiet -m slow
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/zensical build --clean
+
+bench: $(VENV)/.installed-base
+	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python "$$script" || exit 1; done
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; try: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed-base: pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) --editable .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) --editable '.[dev]'
+	touch $@ $(VENV)/.installed-base
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	$(PIP_INSTALL) --editable '.[docs]'
+	touch $@ $(VENV)/.installed-base

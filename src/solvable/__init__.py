@@ -1,0 +1,83 @@
+"""Exactly solvable models of learning: what can be learned, from how many samples, and by which algorithm.
+
+The public names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from solvable import channels as channels
+    from solvable import priors as priors
+    from solvable.core.errors import ConvergenceError as ConvergenceError
+    from solvable.core.errors import NotSimulable as NotSimulable
+    from solvable.core.errors import NotSolvable as NotSolvable
+    from solvable.core.errors import SolvableError as SolvableError
+    from solvable.core.errors import TargetError as TargetError
+    from solvable.core.learners import AMP as AMP
+    from solvable.core.learners import BayesOptimal as BayesOptimal
+    from solvable.core.learners import Spectral as Spectral
+    from solvable.core.model import Data as Data
+    from solvable.core.model import Learner as Learner
+    from solvable.core.model import Model as Model
+    from solvable.core.optimum import Optimum as Optimum
+    from solvable.core.registry import simulation as simulation
+    from solvable.core.registry import theory as theory
+    from solvable.core.registry import thresholds_of as thresholds_of
+    from solvable.core.results import Outcome as Outcome
+    from solvable.core.results import Prediction as Prediction
+    from solvable.core.status import Status as Status
+    from solvable.core.verbs import optimize as optimize
+    from solvable.core.verbs import predict as predict
+    from solvable.core.verbs import simulate as simulate
+    from solvable.core.verbs import thresholds as thresholds
+    from solvable.lab.curve import Curve as Curve
+    from solvable.lab.grids import learning_curve as learning_curve
+    from solvable.lab.grids import phase_diagram as phase_diagram
+    from solvable.models.index import MultiIndex as MultiIndex
+    from solvable.models.index.diagnosis import diagnose as diagnose
+    from solvable.targets.target import Target as Target
+
+    __version__: str
+
+_HOMES = {
+    "solvable.core.errors": ("ConvergenceError", "NotSimulable", "NotSolvable", "SolvableError", "TargetError"),
+    "solvable.core.learners": ("AMP", "BayesOptimal", "Spectral"),
+    "solvable.core.model": ("Data", "Learner", "Model"),
+    "solvable.core.optimum": ("Optimum",),
+    "solvable.core.registry": ("simulation", "theory", "thresholds_of"),
+    "solvable.core.results": ("Outcome", "Prediction"),
+    "solvable.core.status": ("Status",),
+    "solvable.core.verbs": ("optimize", "predict", "simulate", "thresholds"),
+    "solvable.lab.curve": ("Curve",),
+    "solvable.lab.grids": ("learning_curve", "phase_diagram"),
+    "solvable.models.index": ("MultiIndex",),
+    "solvable.targets.target": ("Target",),
+    "solvable.models.index.diagnosis": ("diagnose",),
+}
+_NAMES = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = ("channels", "priors")
+
+__all__ = [*sorted(_NAMES), *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "__version__":
+        from solvable.core.version import installed_version
+
+        value = installed_version()
+    elif name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(f"solvable.{name}")
+    else:
+        raise AttributeError(f"module 'solvable' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

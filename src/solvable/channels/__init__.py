@@ -1,0 +1,47 @@
+"""Output channels P(y|z): closed forms, and the generic channel of any target."""
+
+from __future__ import annotations
+
+import functools
+
+from solvable.channels.base import Channel, Information, LabelLaw, Posterior, Rows
+from solvable.channels.closed import Absolute, Linear, Probit, Sign, Square
+from solvable.channels.levelset import LevelSetChannel
+from solvable.channels.noisy import NoisyChannel
+from solvable.targets.landscape import landscape
+from solvable.targets.target import Target
+
+__all__ = [
+    "Absolute",
+    "Channel",
+    "Information",
+    "LabelLaw",
+    "LevelSetChannel",
+    "Linear",
+    "NoisyChannel",
+    "Posterior",
+    "Probit",
+    "Rows",
+    "Sign",
+    "Square",
+    "channel_of",
+    "generic_channel",
+]
+
+_NOISELESS_CLOSED = {Target(c.formula): c for c in (Absolute, Square, Sign)}
+
+
+@functools.lru_cache(maxsize=64)
+def channel_of(target: Target, noise: float) -> Channel:
+    """The channel y = g(z) + sqrt(noise) xi: a closed form where there is one, else the generic channel."""
+    if target == Target("z"):
+        return Linear(noise)
+    if noise == 0 and target in _NOISELESS_CLOSED:
+        return _NOISELESS_CLOSED[target]()
+    return generic_channel(target, noise)
+
+
+def generic_channel(target: Target, noise: float) -> Channel:
+    """The channel that works for any one-projection target, even where a closed form exists."""
+    shape = landscape(target)
+    return NoisyChannel(shape, noise) if noise > 0 else LevelSetChannel(shape)

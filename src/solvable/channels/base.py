@@ -1,0 +1,200 @@
+"""The output channel P(y|z) of one projection: what a label says about z, and how much labels say on average.
+
+Notation: omega ~ N(0, q) is what is known of z, V = 1 - q the variance left, z | omega ~ N(omega, V), and
+
+    Z(y, omega, V)  = E_{z ~ N(omega, V)} P(y|z)
+    g(y, omega, V)  = d log Z / d omega = (E[z | y, omega] - omega) / V
+    information I(V) = E[g^2],          Psi(V) = E[log Z],          dPsi/dq = I / 2.
+"""
+
+from __future__ import annotations
+
+import abc
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from solvable.channels import prediction
+from solvable.core.precision import float64
+from solvable.numerics.gaussian import normal_trapezoid
+from solvable.targets.landscape import Landscape
+
+REACH = 6.2
+"""Gaussian factors inside a posterior are cut at this many standard deviations (mass beyond: 6e-10)."""
+
+NARROW = 0.01
+"""Below this variance, structure near the edges of g at the scale sqrt(V) needs a rule of its own."""
+
+
+class Posterior(NamedTuple):
+    """Normalisation, mean and variance of z given a label and omega, elementwise."""
+
+    log_Z: Any
+    mean: Any
+    variance: Any
+
+
+class Rows(NamedTuple):
+    """A quadrature rule over (z, y): E f(z, y) = sum of weight * f, the labels given as an observation."""
+
+    z: Any
+    weight: Any
+    observation: Any
+
+
+class Information(NamedTuple):
+    """How much a label says at variance V: `information` E[g^2], and `entropy` Psi = E[log Z]."""
+
+    information: Any
+    entropy: Any
+
+
+class LabelLaw(NamedTuple):
+    """The law of a label, before anything is known: E f(y) = sum of weight * f.
+
+    `mean` is E[z|y], which is not zero where one step of AMP learns; `G` is E[z^2|y] - 1, whose square sets the
+    weak-recovery threshold, 1 / alpha_weak = E[G^2], where the mean vanishes.
+    """
+
+    weight: np.ndarray
+    mean: np.ndarray
+    G: np.ndarray
+
+
+class Channel(abc.ABC):
+    """P(y|z) for one projection, on which theory and algorithms rest.
+
+    A channel gives `kernel`, the posterior as a pure JAX function (observation, omega, V) -> Posterior, elementwise,
+    and `observe`, which computes once everything that depends on the labels alone (roots, intervals).
+    """
+
+    kernel: Callable[[Any, Any, Any], Posterior]
+    landscape: Landscape
+    noise: float = 0.0
+    omega_step: float = 0.2
+
+    @abc.abstractmethod
+    def observe(self, y: np.ndarray) -> Any:
+        """A pytree of arrays, one row a label, that the kernel takes; independent of omega and V."""
+
+    @abc.abstractmethod
+    def make_rows(self, fineness: float, narrow: bool) -> Rows:
+        """A quadrature rule over the label law, for V >= NARROW or for `narrow` V below.
+
+        `fineness` 1 is the rule that results are computed with; the change from a lower one estimates the error.
+        """
+
+    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    def rows(self, fineness: float = 1.0, narrow: bool = False) -> Rows:
+        """The quadrature rule over the label law, made once."""
+        return self.make_rows(fineness, narrow)
+
+    @property
+    def average_kernel(self) -> Callable[[Any, Any, Any], Posterior]:
+        """The kernel for typical rows, which may do without safeguards for labels that omega excludes."""
+        return self.kernel
+
+    @property
+    def atoms(self) -> np.ndarray:
+        """The values that the noiseless label takes with positive probability."""
+        return self.landscape.atoms
+
+    @property
+    def continuous_mass(self) -> float:
+        """The weight c of the part of the label that pins z down exactly: I ~ c / V as V -> 0 (0 with noise)."""
+        return self.landscape.continuous_mass if self.noise == 0 else 0.0
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether z fixes the label."""
+        return self.noise == 0
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the noiseless label takes finitely many values."""
+        return bool(self.landscape.flat.all())
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Labels y = g(z) + sqrt(noise) xi."""
+        clean = self.landscape.target.numpy(np.asarray(z, float)[..., None])
+        return clean + np.sqrt(self.noise) * rng.standard_normal(clean.shape) if self.noise else clean
+
+    @float64
+    def posterior(self, observation: Any, omega: np.ndarray, V: float) -> Posterior:
+        """The posterior of z at each row, as NumPy arrays."""
+        return Posterior(*map(np.asarray, _posterior(self.kernel, observation, jnp.asarray(omega), float(V))))
+
+    def predict(self, omega: np.ndarray, V: float) -> np.ndarray:
+        """The posterior mean of the noiseless label, E[g(z)], z ~ N(omega, V), elementwise."""
+        return prediction.predict(self.landscape, omega, V)
+
+    def classify(self, omega: np.ndarray, V: float) -> np.ndarray:
+        """The most probable noiseless label, z ~ N(omega, V), elementwise; for discrete targets."""
+        return prediction.classify(self.landscape, omega, V)
+
+    def label_law(self, fineness: float = 1.0) -> LabelLaw:
+        """The law of the label with its first two conditional moments of z ~ N(0, 1)."""
+        rows = self.rows(fineness)
+        posterior = self.posterior(rows.observation, np.zeros(len(rows.z)), 1.0)
+        return LabelLaw(rows.weight, posterior.mean, posterior.variance + posterior.mean**2 - 1)
+
+    @float64
+    def information(self, V: Any, fineness: float = 1.0) -> Information:
+        """I(V) and Psi(V) for an array of variances V in (0, 1], vectorised."""
+        V = np.asarray(V, float)
+        information, entropy = np.empty(V.shape), np.empty(V.shape)
+        x, x_weight = normal_trapezoid(self.omega_step / fineness, 6.0)
+        for narrow in (False, True):
+            here = (V < NARROW) == narrow
+            if here.any():
+                found = _information(self.average_kernel, self.rows(fineness, narrow), _bucket(V[here]), x, x_weight)
+                information[here], entropy[here] = (np.asarray(a)[: here.sum()] for a in found)
+        return Information(information, entropy)
+
+
+@eqx.filter_jit
+def _posterior(kernel, observation, omega, V) -> Posterior:
+    return kernel(observation, omega, V)
+
+
+@eqx.filter_jit
+def _information(kernel, rows: Rows, V, x, x_weight) -> Information:
+    """E over the label law: z first, then omega | z ~ N(q z, q V), so that the breaks of g stay on the nodes of z."""
+
+    def at(V):
+        q = 1 - V
+
+        # One omega a row at a time: the working set then stays in the cache.
+        def at_node(x):
+            omega = q * rows.z + jnp.sqrt(q * V) * x
+            posterior = kernel(rows.observation, omega, V)
+            g = (posterior.mean - omega) / V
+            log_Z = jnp.where(rows.weight > 0, posterior.log_Z, 0.0)
+            return jnp.sum(rows.weight * g**2), jnp.sum(rows.weight * log_Z)
+
+        information, entropy = jax.lax.map(at_node, x)
+        return Information(x_weight @ information, x_weight @ entropy)
+
+    return jax.lax.map(at, V)
+
+
+def _bucket(V: np.ndarray) -> np.ndarray:
+    """Pad to a length among few (1, 2, 4, 8, ... ) so that a grid of any length compiles rarely."""
+    length = 1 << max(0, int(np.ceil(np.log2(max(1, V.size)))))
+    return np.concatenate([V, np.full(length - V.size, V[-1])])
+
+
+def pad_rows(rows: Rows, multiple: int = 128) -> Rows:
+    """Repeat the last row with weight zero up to a multiple, so that targets share compiled code."""
+    extra = -len(rows.z) % multiple
+
+    def pad(a):
+        return np.concatenate([a, np.repeat(a[-1:], extra, 0)]) if extra else a
+
+    weight = np.concatenate([rows.weight, np.zeros(extra)])
+    return Rows(pad(rows.z), weight, jax.tree.map(pad, rows.observation))

@@ -1,0 +1,166 @@
+"""Channels with closed-form posteriors: y = z + noise, |z|, z^2, sign(z), and sign(z + noise).
+
+They are what the generic channels must agree with, and cheaper.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import log_ndtr
+from scipy.special import ndtr
+
+from solvable.channels.base import Channel, Information, Posterior, Rows, pad_rows
+from solvable.core.errors import bad_parameter
+from solvable.numerics.gaussian import ladder_edges, normal_density, panels, standard_edges
+from solvable.targets.landscape import landscape
+from solvable.targets.target import Target
+
+
+class GaussianPosterior(eqx.Module):
+    """y = z + sqrt(D) xi: mean omega + V (y - omega) / (V + D), variance V D / (V + D)."""
+
+    noise: Any
+
+    def __call__(self, y: Any, omega: Any, V: Any) -> Posterior:
+        total = V + self.noise
+        residual = y - omega
+        log_Z = -(residual**2) / (2 * total) - jnp.log(2 * jnp.pi * total) / 2
+        return Posterior(log_Z, omega + V * residual / total, jnp.broadcast_to(V * self.noise / total, omega.shape))
+
+
+def absolute_posterior(y: Any, omega: Any, V: Any) -> Posterior:
+    """y = |z|: mean y tanh(y omega / V), variance y^2 / cosh^2(y omega / V)."""
+    field = y * omega / V
+    log_Z = -((y - jnp.abs(omega)) ** 2) / (2 * V) + jnp.log1p(jnp.exp(-2 * jnp.abs(field)))
+    mean = y * jnp.tanh(field)
+    return Posterior(log_Z - jnp.log(2 * jnp.pi * V) / 2, mean, (y - mean) * (y + mean))
+
+
+def square_posterior(y: Any, omega: Any, V: Any) -> Posterior:
+    """y = z^2: that of |z| = sqrt(y), with the density's Jacobian 1 / (2 sqrt(y))."""
+    size = jnp.sqrt(jnp.maximum(y, 1e-300))
+    posterior = absolute_posterior(size, omega, V)
+    return posterior._replace(log_Z=posterior.log_Z - jnp.log(2 * size))
+
+
+class ProbitPosterior(eqx.Module):
+    """y = sign(z + sqrt(D) xi): with U = V + D and a = y omega / sqrt(U), Z = Phi(a), g = y phi(a) / (Phi(a) sqrt(U))."""
+
+    noise: Any
+
+    def __call__(self, y: Any, omega: Any, V: Any) -> Posterior:
+        total = V + self.noise
+        a = y * omega / jnp.sqrt(total)
+        log_Z = log_ndtr(a)
+        ratio = jnp.exp(-(a**2) / 2 - log_Z) / jnp.sqrt(2 * jnp.pi)
+        g = y * ratio / jnp.sqrt(total)
+        return Posterior(log_Z, omega + V * g, V - V**2 * ratio * (a + ratio) / total)
+
+
+class ClosedChannel(Channel):
+    """A channel whose observation is the label itself."""
+
+    formula: str
+
+    def __init__(self):
+        self.landscape = landscape(Target(self.formula))
+
+    def observe(self, y: np.ndarray) -> np.ndarray:
+        return np.asarray(y, float)
+
+    def make_rows(self, fineness: float, narrow: bool) -> Rows:
+        edges = ladder_edges(self.landscape.edges, 8.5) if narrow else standard_edges(self.landscape.edges, 8.5)
+        z, weight = panels(edges, round((8 if narrow else 24) * fineness), graded=not narrow)
+        y = self.landscape.target.numpy(z[:, None])
+        return pad_rows(Rows(z, weight * normal_density(z), y))
+
+
+class Linear(ClosedChannel):
+    """y = z + sqrt(noise) xi, for which I = 1 / (V + noise)."""
+
+    formula = "z"
+
+    def __init__(self, noise: float = 0.0):
+        super().__init__()
+        self.noise = _variance(noise)
+        self.kernel = GaussianPosterior(np.float64(self.noise))
+
+    def make_rows(self, fineness: float, narrow: bool) -> Rows:
+        rows = super().make_rows(fineness, narrow)
+        if self.noise == 0:
+            return rows
+        # The law of the label is needed only at omega = 0, where y ~ N(0, 1 + noise) stands for (z, y).
+        return rows._replace(observation=rows.observation * np.sqrt(1 + self.noise))
+
+    def information(self, V: Any, fineness: float = 1.0) -> Information:
+        total = np.asarray(V, float) + self.noise
+        return Information(1 / total, -(1 + np.log(2 * np.pi * total)) / 2)
+
+
+class Absolute(ClosedChannel):
+    """y = |z|: real phase retrieval."""
+
+    formula = "abs(z)"
+    kernel = staticmethod(absolute_posterior)
+
+
+class Square(ClosedChannel):
+    """y = z^2: the same information as |z|."""
+
+    formula = "z**2"
+    kernel = staticmethod(square_posterior)
+
+
+class Probit(ClosedChannel):
+    """y = sign(z + sqrt(noise) xi): the noise comes before the sign, and labels stay binary.
+
+    Predictions are scored against the clean label sign(z). Use it as a model's target:
+    `MultiIndex(sv.channels.Probit(noise=0.5))`.
+    """
+
+    formula = "sign(z)"
+    label_noise: float
+
+    def __init__(self, noise: float = 0.0):
+        super().__init__()
+        self.label_noise = _variance(noise)
+        self.kernel = ProbitPosterior(np.float64(self.label_noise))
+
+    @property
+    def deterministic(self) -> bool:
+        return self.label_noise == 0
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        noisy = z + np.sqrt(self.label_noise) * rng.standard_normal(np.shape(z)) if self.label_noise else z
+        return np.where(noisy >= 0, 1.0, -1.0)
+
+    def make_rows(self, fineness: float, narrow: bool) -> Rows:
+        rows = super().make_rows(fineness, narrow)
+        if self.label_noise == 0:
+            return rows
+        agree = ndtr(np.abs(rows.z) / np.sqrt(self.label_noise))
+        return Rows(
+            np.concatenate([rows.z, rows.z]),
+            np.concatenate([rows.weight * agree, rows.weight * (1 - agree)]),
+            np.concatenate([rows.observation, -rows.observation]),
+        )
+
+    def __repr__(self) -> str:
+        return f"Probit(noise={self.label_noise:g})"
+
+
+class Sign(Probit):
+    """y = sign(z), without noise."""
+
+    def __init__(self):
+        super().__init__(0.0)
+
+
+def _variance(noise: float) -> float:
+    if not (np.isscalar(noise) and np.isreal(noise) and np.isfinite(noise) and noise >= 0):
+        raise bad_parameter("noise", noise, "a finite variance, zero or positive")
+    return float(noise)

@@ -1,0 +1,158 @@
+"""The exact channel of any noiseless target: posteriors on level sets, without bandwidth.
+
+Given a noiseless label, z lies on the level set {g(z) = y}: finitely many roots c, each weighing N(c; omega, V)/|g'(c)|,
+or, where y is the value of a flat, intervals weighing their Gaussian probability. A label that equals an atom is
+infinitely more likely to come from a flat than from a root, so a row has either roots or intervals.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import log_ndtr
+
+from solvable.channels.base import NARROW, Channel, Posterior, Rows, pad_rows
+from solvable.numerics.gaussian import RADIUS, ladder_edges, normal_density, panels, standard_edges
+from solvable.targets.landscape import Landscape
+
+_NEAR = 14 * np.sqrt(NARROW)
+"""At variances below NARROW, candidates farther than this from the true z cannot matter."""
+
+_FAR = 100.0
+"""Stands for infinity as the end of an interval: nothing of a Gaussian is left there."""
+
+
+class LevelSets(NamedTuple):
+    """Level sets of labels, one row each: roots with their log weights, and intervals (-inf where absent).
+
+    `root`, `log_jacobian` have shape (rows, roots); `lower`, `upper`, `log_present` have shape (rows, intervals).
+    """
+
+    root: Any
+    log_jacobian: Any
+    lower: Any
+    upper: Any
+    log_present: Any
+
+
+def level_set_posterior(observation: LevelSets, omega: Any, V: Any) -> Posterior:
+    """Log-sum-exp over the roots and intervals of each row.
+
+    A root c has weight N(c; omega, V) / |g'(c)|; an interval [a, b] has weight Phi((b-omega)/s) - Phi((a-omega)/s) and
+    the moments of a truncated normal, s = sqrt(V).
+    """
+    s = jnp.sqrt(V)
+    centre = jnp.asarray(omega)[..., None]
+    parts = []
+    if observation.root.shape[-1]:
+        u = (observation.root - centre) / s
+        log_weight = observation.log_jacobian - u**2 / 2 - jnp.log(2 * jnp.pi * V) / 2
+        parts.append((log_weight, u, jnp.zeros_like(u)))
+    if observation.lower.shape[-1]:
+        log_mass, mean, variance = _truncated_normal((observation.lower - centre) / s, (observation.upper - centre) / s)
+        parts.append((observation.log_present + log_mass, mean, variance))
+    log_weight, u, spread = (jnp.concatenate(part, -1) for part in zip(*parts, strict=True))
+    log_Z = jax.nn.logsumexp(log_weight, -1)
+    p = jax.nn.softmax(log_weight, -1)
+    mean = jnp.sum(p * u, -1)
+    variance = jnp.sum(p * (spread + (u - mean[..., None]) ** 2), -1)
+    return Posterior(log_Z, omega + s * mean, V * variance)
+
+
+def _truncated_normal(a: Any, b: Any) -> tuple[Any, Any, Any]:
+    """Log mass, mean and variance of a standard normal on [a, b], stable far in either tail."""
+    flip = a + b > 0
+    low, high = jnp.where(flip, -b, a), jnp.where(flip, -a, b)
+    log_low, log_high = log_ndtr(low), log_ndtr(high)
+    log_mass = log_high + jnp.log1p(-jnp.exp(jnp.minimum(log_low - log_high, -1e-300)))
+    log_mass = jnp.maximum(log_mass, -1e300)
+    density_low = jnp.exp(-(low**2) / 2 - log_mass) / jnp.sqrt(2 * jnp.pi)
+    density_high = jnp.exp(-(high**2) / 2 - log_mass) / jnp.sqrt(2 * jnp.pi)
+    mean = density_low - density_high
+    variance = 1 + low * density_low - high * density_high - mean**2
+    # Rounding can leave a narrow interval's mean outside of it, or its variance negative.
+    mean, variance = jnp.clip(mean, low, high), jnp.clip(variance, 0.0, (high - low) ** 2 / 4)
+    return log_mass, jnp.where(flip, -mean, mean), variance
+
+
+class LevelSetChannel(Channel):
+    """The noiseless channel y = g(z) of any one-projection target, continuous, discrete or mixed."""
+
+    kernel = staticmethod(level_set_posterior)
+
+    def __init__(self, landscape: Landscape):
+        self.landscape = landscape
+
+    def observe(self, y: np.ndarray) -> LevelSets:
+        y = np.asarray(y, float)
+        atom = self.landscape.atom_of(y)
+        root, has_root = self.landscape.preimages(y)
+        has_root &= (atom < 0)[:, None]
+        return self._level_sets(root, has_root, atom)
+
+    def _level_sets(
+        self, root: np.ndarray, has_root: np.ndarray, atom: np.ndarray, near: np.ndarray | None = None
+    ) -> LevelSets:
+        order = np.argsort(~has_root, axis=1, kind="stable")[:, : _slots(has_root.sum(1).max(initial=0))]
+        root, has_root = np.take_along_axis(root, order, 1), np.take_along_axis(has_root, order, 1)
+        slope = self.landscape.target.value_and_slope(root[has_root])[1]
+        log_jacobian = np.full(root.shape, -np.inf)
+        log_jacobian[has_root] = -np.log(np.maximum(np.abs(slope), 1e-300))
+        # The extra last atom, without intervals, serves the rows that have roots.
+        lower, upper, log_present = (a[atom] for a in self._intervals())
+        if near is not None:
+            log_present[(lower > near[:, None] + _NEAR) | (upper < near[:, None] - _NEAR)] = -np.inf
+            order = np.argsort(-log_present, axis=1, kind="stable")
+            order = order[:, : _slots(np.isfinite(log_present).sum(1).max(initial=0))]
+            lower, upper, log_present = (np.take_along_axis(a, order, 1) for a in (lower, upper, log_present))
+        return LevelSets(root, log_jacobian, lower, upper, log_present)
+
+    def _intervals(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The intervals of each atom, padded, and an extra row without any (index -1)."""
+        shape = self.landscape
+        groups = [shape.flat & (np.abs(shape.value_lower - a) <= 1e-9 * (1 + abs(a))) for a in shape.atoms]
+        width = _slots(max((int(g.sum()) for g in groups), default=0))
+        lower, upper = np.zeros((len(groups) + 1, width)), np.ones((len(groups) + 1, width))
+        log_present = np.full((len(groups) + 1, width), -np.inf)
+        for i, group in enumerate(groups):
+            count = int(group.sum())
+            lower[i, :count] = np.where(shape.lower[group] <= -RADIUS, -_FAR, shape.lower[group])
+            upper[i, :count] = np.where(shape.upper[group] >= RADIUS, _FAR, shape.upper[group])
+            log_present[i, :count] = 0.0
+        return lower, upper, log_present
+
+    def make_rows(self, fineness: float, narrow: bool) -> Rows:
+        shape = self.landscape
+        z, weight = panels(self._edges(narrow), round((8 if narrow else 24) * fineness), graded=not narrow)
+        weight = weight * normal_density(z)
+        piece = np.searchsorted(shape.edges, z)
+        atom = np.where(shape.flat[piece], shape.atom_of(shape.value_lower[piece]), -1)
+        root, has_root = shape.preimages(shape.target.numpy(z[:, None]))
+        has_root &= (atom < 0)[:, None]
+        # A node is its own root, exactly; near a turning point solving for it would lose half of the digits.
+        branch = np.cumsum(~shape.flat) - 1
+        own = np.nonzero(atom < 0)[0]
+        root[own, branch[piece[own]]] = z[own]
+        has_root[own, branch[piece[own]]] = True
+        if narrow:
+            has_root &= np.abs(root - z[:, None]) < _NEAR
+        return pad_rows(Rows(z, weight, self._level_sets(root, has_root, atom, z if narrow else None)))
+
+    def _edges(self, narrow: bool) -> np.ndarray:
+        """Panel ends: the edges of the pieces, and every preimage of a critical value, where a branch appears."""
+        shape = self.landscape
+        root, has_root = shape.preimages(shape.critical_values)
+        breaks = np.concatenate([shape.edges, root[has_root]])
+        edges = standard_edges(breaks, radius=8.5)
+        if narrow:
+            edges = np.union1d(edges, ladder_edges(breaks[np.abs(breaks) < 6], radius=8.5))
+        keep = np.concatenate([[True], np.diff(edges) > 1e-7])
+        return edges[keep]
+
+
+def _slots(count: int) -> int:
+    """The padded number of candidates a row: few distinct values, so that targets share compiled code."""
+    return next((s for s in (0, 1, 2, 3, 4, 6, 8, 12, 16) if s >= count), -(-int(count) // 16) * 16)

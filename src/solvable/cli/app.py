@@ -1,0 +1,194 @@
+"""The commands of `solvable`. They import what they need when they run, so that `--help` is immediate."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from solvable.cli.errors import guarded
+
+INTRO = """Exactly solvable models of learning: what can be learned, from how many samples, by which algorithm.
+
+Example: solvable predict "abs(z)" --alpha 1.3 --learner amp
+
+With --json, infinities and NaN are the strings "inf", "-inf" and "nan".
+
+Bad input ends with exit code 2, a failed computation with 1, each with one line on standard error."""
+
+app = typer.Typer(help=INTRO, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+Target = Annotated[str, typer.Argument(metavar="TARGET", help='A function of z (or z1..z4), such as "abs(z)".')]
+MaybeTarget = Annotated[
+    str | None, typer.Argument(metavar="TARGET", help="A function of z (or z1..z4), for models that have one.")
+]
+Noise = Annotated[float | None, typer.Option(help="Variance of the noise added to the label.")]
+Prior = Annotated[
+    str | None, typer.Option(help="Prior of the weights: gaussian, rademacher, gauss-bernoulli:0.2 (its density).")
+]
+ModelName = Annotated[str, typer.Option("--model", help="A model that `solvable models` lists.")]
+Params = Annotated[
+    list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="A field or an axis; repeatable.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
+LEARNER_HELP = "A learner that `solvable models` lists, with fields if need be: amp:damping=0.3"
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line on these arguments and return the exit code."""
+    command = typer.main.get_command(app)
+    return guarded(lambda: command.main(args=arguments, prog_name="solvable", standalone_mode=False))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from solvable.core.version import installed_version
+
+        print(f"solvable {installed_version()}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def models(json: Json = False) -> None:
+    """List which learners are solved, simulated or both, for each model.
+
+    Example: solvable models
+    """
+    from solvable.cli.parse import register_all
+    from solvable.cli.show import show_json, show_table
+    from solvable.core.registry import matrix
+
+    register_all()
+    rows = [
+        (model.name(), learner.name(), solved, simulated) for (model, learner), (solved, simulated) in matrix().items()
+    ]
+    if json:
+        show_json([dict(zip(("model", "learner", "theory", "simulation"), row, strict=True)) for row in rows])
+        return
+    marks = {True: "yes", False: "-"}
+    show_table(("model", "learner", "theory", "simulation"), [(*names, marks[t], marks[s]) for *names, t, s in rows])
+
+
+@app.command()
+def diagnose(target: Target, noise: Noise = None, json: Json = False) -> None:
+    """Say how hard a target is to learn, and why.
+
+    Example: solvable diagnose "z**2 + tanh(z)" --noise 0.1
+    """
+    from solvable.cli.show import show_json, show_text
+    from solvable.models.index.diagnosis import diagnose as verb
+
+    found = verb(target, noise=0.0 if noise is None else noise)
+    show_json(found.to_dict()) if json else show_text(str(found))
+
+
+@app.command()
+def thresholds(
+    target: MaybeTarget = None,
+    noise: Noise = None,
+    prior: Prior = None,
+    model: ModelName = "multi-index",
+    param: Params = None,
+    json: Json = False,
+) -> None:
+    """Print the sample ratios at which what can be learned changes.
+
+    Example: solvable thresholds "abs(z)" --noise 0.01
+    """
+    from solvable.cli.parse import build
+    from solvable.cli.show import show_json, show_table
+    from solvable.core.verbs import thresholds as verb
+
+    request = build(model, target, {"noise": noise, "prior": prior}, param or [], [])
+    found = verb(request.model)
+    show_json(found) if json else show_table(("threshold", "value"), found.items())
+
+
+@app.command()
+def predict(
+    target: MaybeTarget = None,
+    alpha: Annotated[str | None, typer.Option(help="Samples per dimension; also start:stop:count or a list.")] = None,
+    learner: Annotated[str, typer.Option(help=LEARNER_HELP)] = "bayes-optimal",
+    noise: Noise = None,
+    prior: Prior = None,
+    model: ModelName = "multi-index",
+    param: Params = None,
+    json: Json = False,
+) -> None:
+    """Print what theory says in the limit of infinite dimension.
+
+    Example: solvable predict "abs(z)" --alpha 1.3 --learner amp
+    """
+    from solvable.cli.parse import build
+    from solvable.cli.show import show_json, show_table
+    from solvable.cli.tables import prediction_json, prediction_rows
+    from solvable.core.verbs import predict as verb
+
+    request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner], alpha)
+    found = verb(request.model, request.learners[0], **request.axes)
+    if json:
+        show_json(prediction_json(request, found))
+    else:
+        show_table(*prediction_rows(request, found))
+
+
+@app.command()
+def curve(
+    target: MaybeTarget = None,
+    alpha: Annotated[str | None, typer.Option(help="The grid: start:stop:count or a list with commas.")] = None,
+    learner: Annotated[
+        list[str] | None, typer.Option(help=f"{LEARNER_HELP}. Repeatable; all of the model's unless told.")
+    ] = None,
+    d: Annotated[int | None, typer.Option("--d", help="Simulate too, at this dimension.")] = None,
+    seeds: Annotated[int, typer.Option(help="Runs at each point.")] = 16,
+    workers: Annotated[int, typer.Option(min=1, help="Processes for the simulations.")] = 1,
+    metric: Annotated[str | None, typer.Option(help="The metric to draw and to list.")] = None,
+    out: Annotated[
+        list[str] | None, typer.Option(help="Where to write: .png, .pdf, .svg a figure, .nc the data. Repeatable.")
+    ] = None,
+    noise: Noise = None,
+    prior: Prior = None,
+    model: ModelName = "multi-index",
+    param: Params = None,
+    json: Json = False,
+) -> None:
+    """Compute a learning curve, with simulations if a dimension is given.
+
+    Example: solvable curve "abs(z)" --alpha 0.2:2:20 --learner amp --d 500 --seeds 8 --out curve.png
+    """
+    from solvable.cli.parse import build, find_model, learners_of
+    from solvable.cli.show import show_json, show_table, show_text
+    from solvable.cli.tables import check_outputs, curve_json, curve_rows, executor, write_outputs
+    from solvable.lab.grids import learning_curve
+
+    outputs = check_outputs(out or [])
+    names = learner or [kind.name() for kind in learners_of(find_model(model), theory=d is None)]
+    request = build(model, target, {"noise": noise, "prior": prior}, param or [], names, alpha)
+    with executor(workers) as pool:
+        found = learning_curve(request.model, request.learners, d=d, seeds=seeds, executor=pool, **request.axes)
+    shown = found.metric_or_default(metric)
+    write_outputs(found, shown, outputs)
+    if json:
+        show_json(curve_json(found))
+        return
+    show_table(*curve_rows(found, shown))
+    if d is not None:
+        show_text(_judgement(found, shown))
+    for path in outputs:
+        show_text(f"written: {path}")
+
+
+def _judgement(found: Any, metric: str) -> str:
+    try:
+        return str(found.agreement(metric))
+    except ValueError as nothing:
+        return str(nothing)

@@ -1,0 +1,132 @@
+"""Predictions and curves as rows for a table, as JSON and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvable.cli.parse import Request
+from solvable.core.errors import bad_parameter
+from solvable.core.results import Prediction
+from solvable.core.status import Status
+
+if TYPE_CHECKING:
+    from solvable.lab.curve import Curve
+
+FILES = (".png", ".pdf", ".svg", ".nc")
+
+
+def prediction_json(request: Request, found: Prediction) -> dict[str, Any]:
+    """A prediction with what it is a prediction of."""
+    one = np.ndim(found.status) == 0
+    return {
+        "model": request.model.describe(),
+        "learner": request.learners[0].describe(),
+        "axes": request.axes,
+        "metrics": found.metrics,
+        "order_parameters": found.order_parameters,
+        "uncertainty": found.uncertainty,
+        "status": found.status.sentence if one else [Status(s).sentence for s in found.status.ravel()],
+        "converged": found.converged,
+        "residual": found.residual,
+        "iterations": found.iterations,
+    }
+
+
+def prediction_rows(request: Request, found: Prediction) -> tuple[list[str], list[list[Any]]]:
+    """A row for each metric of a single point, or a row for each point of a grid."""
+    if np.ndim(found.status) == 0:
+        rows = [[name, value, found.uncertainty.get(name)] for name, value in found.metrics.items()]
+        rows += [[name, value, None] for name, value in found.order_parameters.items()]
+        return ["quantity", "value", "uncertainty"], rows
+    axes = np.broadcast_arrays(*(np.asarray(value) for value in request.axes.values()))
+    columns = [*axes, *found.metrics.values()]
+    rows = [
+        [*(_entry(column[i]) for column in columns), Status(status).sentence] for i, status in enumerate(found.status)
+    ]
+    return [*request.axes, *found.metrics, "status"], rows
+
+
+def curve_rows(curve: Curve, metric: str) -> tuple[list[str], list[list[Any]]]:
+    """A row for each learner and grid point: theory, and the mean of the runs with its standard error."""
+    (axis,) = curve.axes
+    data = curve.dataset
+    simulated = f"{metric}_simulation" in data
+    mean, error, count = (part.values for part in curve.summary(metric)) if simulated else (None, None, None)
+    rows = []
+    for j, learner in enumerate(curve.learners):
+        for i, x in enumerate(data[axis].values):
+            status = int(data["status"].values[j, i])
+            known = f"{metric}_theory" in data and status >= 0
+            row = [learner, float(x), _entry(data[f"{metric}_theory"].values[j, i]) if known else None]
+            if mean is not None and error is not None and count is not None:
+                ran = count[j, i] > 0
+                row += [_entry(mean[j, i]) if ran else None, _entry(error[j, i]) if ran else None]
+            rows.append([*row, Status(status).sentence if status >= 0 else "no theory"])
+    middle = ["simulation", "standard error"] if simulated else []
+    return ["learner", axis, metric, *middle, "status"], rows
+
+
+def curve_json(curve: Curve) -> dict[str, Any]:
+    """Every metric of every learner, theory and simulation, with the thresholds."""
+    import json
+
+    data = curve.dataset
+    learners = []
+    for j, label in enumerate(curve.learners):
+        status = data["status"].values[j]
+        entry: dict[str, Any] = {"label": label} | {"theory": {}, "simulation": {}}
+        entry["status"] = [Status(s).sentence if s >= 0 else "no theory" for s in status]
+        for metric in curve.metrics:
+            if f"{metric}_theory" in data and np.any(status >= 0):
+                entry["theory"][metric] = data[f"{metric}_theory"].values[j]
+            if f"{metric}_simulation" in data:
+                mean, error, count = (part.values[j] for part in curve.summary(metric))
+                if np.any(count > 0):
+                    entry["simulation"][metric] = {"mean": mean, "standard_error": error, "runs": count}
+        learners.append(entry)
+    return {
+        "model": curve.model,
+        "fixed": json.loads(data.attrs["fixed"]),
+        "axes": {name: data[name].values for name in curve.axes},
+        "d": int(data.attrs["d"]) if "d" in data.attrs else None,
+        "thresholds": curve.thresholds,
+        "learners": learners,
+    }
+
+
+def check_outputs(paths: list[str]) -> list[Path]:
+    """Refuse what cannot be written before anything is computed."""
+    for path in map(Path, paths):
+        if path.suffix.lower() not in FILES:
+            raise bad_parameter("--out", str(path), f"a file name that ends in {', '.join(FILES)}")
+        if not path.parent.is_dir():
+            raise bad_parameter("--out", str(path), "in a folder that exists")
+    return [Path(path) for path in paths]
+
+
+def write_outputs(curve: Curve, metric: str, paths: list[Path]) -> None:
+    """The data as netCDF, or a figure, after each file's ending."""
+    for path in paths:
+        curve.save(path) if path.suffix.lower() == ".nc" else curve.figure(path, metric)
+
+
+@contextmanager
+def executor(workers: int) -> Iterator[Any]:
+    """A pool of fresh processes (forking one that has loaded JAX can deadlock), or None for a single worker."""
+    if workers == 1:
+        yield None
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+def _entry(value: Any) -> Any:
+    return float(value) if np.ndim(value) == 0 else f"{'x'.join(map(str, np.shape(value)))} matrix"

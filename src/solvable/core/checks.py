@@ -1,0 +1,83 @@
+"""What the verbs accept: models, learners, axes, sizes and seeds, each refused with its name and what it takes."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from solvable.core.errors import bad_parameter
+from solvable.core.model import Learner, Model
+
+
+def check_model(model: Any) -> Model:
+    """The model itself, or a `TypeError` that says what was given instead."""
+    return _instance("model", model, Model, "MultiIndex('abs(z)')")
+
+
+def check_learner(learner: Any) -> Learner:
+    """The learner itself, or a `TypeError` that says what was given instead."""
+    return _instance("learner", learner, Learner, "BayesOptimal()")
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """An integer of at least `least`, as a Python int (`True` and `3.0` are not integers)."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < least:
+        raise bad_parameter(name, value, f"an integer of at least {least}")
+    return int(value)
+
+
+def real_array(name: str, value: Any) -> np.ndarray:
+    """The value as a float64 array, refusing text, complex numbers, ragged lists and empty arrays."""
+    takes = "a number or an array of numbers"
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):
+        raise bad_parameter(name, value, takes) from None
+    if array.dtype.kind not in "iuf" or array.size == 0:
+        raise bad_parameter(name, value, takes)
+    return array.astype(np.float64)
+
+
+def check_axes(model: Model, axes: dict[str, Any]) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
+    """The model's axes in their declared order, broadcast against each other, and their common shape.
+
+    A missing or unknown axis is a `ValueError` that names it and the axes of the model; then the model itself
+    refuses the values it cannot take (`Model.check_axes`).
+    """
+    kind, declared = type(model).__name__, tuple(model.axes)
+    takes = f"{kind} takes {', '.join(declared) if declared else 'no axis'} ({model.scaling})"
+    unknown = [name for name in axes if name not in declared]
+    if unknown:
+        raise ValueError(f"unknown axis {', '.join(unknown)}: {takes}.")
+    missing = [name for name in declared if name not in axes]
+    if missing:
+        raise ValueError(f"missing axis {', '.join(missing)}: {takes}.")
+    arrays = {name: real_array(name, axes[name]) for name in declared}
+    try:
+        shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"the axes do not broadcast against each other: {shapes}.") from None
+    model.check_axes(**arrays)
+    return {name: np.broadcast_to(array, shape) for name, array in arrays.items()}, shape
+
+
+def check_point(model: Model, axes: dict[str, Any]) -> dict[str, float]:
+    """The model's axes when each must be a single number, as Python floats."""
+    arrays, shape = check_axes(model, axes)
+    if shape != ():
+        name = next(name for name in arrays if np.ndim(axes[name]) > 0)
+        raise bad_parameter(name, axes[name], "a single number here")
+    return {name: float(array) for name, array in arrays.items()}
+
+
+def _instance(name: str, value: Any, kind: type, example: str) -> Any:
+    if isinstance(value, kind):
+        return value
+    if isinstance(value, type) and issubclass(value, kind):
+        got = f"the class {value.__name__}; write {value.__name__}(...) to make an instance"
+    else:
+        got = f"{type(value).__name__} {value!r}"
+    raise TypeError(f"{name} must be a {kind.__name__}, such as {example}; got {got}.")

@@ -1,0 +1,36 @@
+"""The errors a user of the library can meet, each saying what to do next."""
+
+from __future__ import annotations
+
+
+class SolvableError(Exception):
+    """Base class of every error that the library raises on purpose."""
+
+
+class NotSolvable(SolvableError, NotImplementedError):
+    """No theory is registered for this pair of model and learner."""
+
+
+class NotSimulable(SolvableError, NotImplementedError):
+    """No algorithm is registered for this pair of model and learner."""
+
+
+class ConvergenceError(SolvableError, RuntimeError):
+    """A scalar prediction did not succeed; the message says why and what to try."""
+
+
+class TargetError(SolvableError, ValueError):
+    """A target's text or function cannot be used; `column` (from 1) points into the text where known."""
+
+    def __init__(self, message: str, text: str | None = None, column: int | None = None):
+        self.reason = message
+        self.text = text
+        self.column = column
+        if text is not None and column is not None:
+            message = f"{message} (column {column})\n  {text}\n  {' ' * (column - 1)}^"
+        super().__init__(message)
+
+
+def bad_parameter(name: str, got: object, takes: str) -> ValueError:
+    """The `ValueError` for a bad parameter: its name, what it got and what it takes."""
+    return ValueError(f"{name} = {got!r} is not allowed: {name} must be {takes}.")

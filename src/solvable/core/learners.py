@@ -1,0 +1,59 @@
+"""The learners that several families share. A family's own learners live beside its models."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import equinox as eqx
+
+from solvable.core.errors import bad_parameter
+from solvable.core.model import Learner
+
+
+class BayesOptimal(Learner):
+    """The best that any method can do, whatever its cost: the global optimum of the free entropy.
+
+    Its estimate is the posterior mean under the true prior and channel, so that the overlap with the truth equals the
+    estimate's own norm, $q = \\hat w \\cdot w^* / d = |\\hat w|^2 / d$.
+    """
+
+
+class AMP(Learner):
+    """Bayesian approximate message passing from an uninformed start.
+
+    One step proposes $\\hat w'$ and moves to $\\hat w + \\delta (\\hat w' - \\hat w)$ with $\\delta$ = `damping`, the
+    weight of the new iterate (1 is undamped). It stops when the relative change is below `tolerance`, or after
+    `max_steps`. Its theory is the fixed point of state evolution reached from an infinitesimal overlap.
+    """
+
+    damping: float = 0.5
+    max_steps: int = eqx.field(default=600, static=True)
+    tolerance: float = 1e-4
+
+    def __check_init__(self):
+        if not (_is_real(self.damping) and 0 < self.damping <= 1):
+            raise bad_parameter("damping", self.damping, "a number above 0 and at most 1 (the weight of the new step)")
+        if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, numbers.Integral) or self.max_steps < 1:
+            raise bad_parameter("max_steps", self.max_steps, "an integer of at least 1")
+        if not (_is_real(self.tolerance) and 0 < self.tolerance < 1):
+            raise bad_parameter("tolerance", self.tolerance, "a number between 0 and 1")
+
+
+class Spectral(Learner):
+    """The leading eigenvector of a matrix built from the samples and preprocessed labels.
+
+    `kind` is `"symmetric"` for a weighted covariance of the inputs, or `"asymmetric"` for the non-symmetric operator
+    that linearises message passing around its uninformed fixed point.
+    """
+
+    kind: str = eqx.field(default="symmetric", static=True)
+
+    def __check_init__(self):
+        if self.kind not in ("symmetric", "asymmetric"):
+            raise bad_parameter("kind", self.kind, "'symmetric' or 'asymmetric'")
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)

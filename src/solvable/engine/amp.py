@@ -1,0 +1,314 @@
+r"""Approximate message passing: one loop for any measurement operator and any pair of denoisers.
+
+The unknown is $W^*$ (d x p), seen through $z_i = (X W^*)_i$ and labels $y_i \sim P(y|z_i)$. Each step is
+
+    V     = I - Q,  Q = W^T W / d, eigenvalues clipped to [vmin, 1]   posterior covariance of z, from the norm
+    Omega = X W - O                                       leave-one-out mean of z; O is the memory of the correction
+    g     = g_out(y, Omega, V)                            output denoiser: V^-1 (E[z | y, Omega, V] - Omega), or a prox
+    a     = -(1/d) sum_i dg_i / dOmega_i                  Onsager coefficient: the empirical derivative, any sign
+    B     = X^T g + W a                                   W* seen through Gaussian noise, at precision A
+    W'    = f(B),  R = mean_k df_k / dB_k                 signal denoiser and its mean response
+    W    <- W + damping (W' - W)
+    O    <- O + damping (g R - O)                         the same damping: the exact correction of the damped iteration
+
+Two roles that naive versions give to one matrix are kept apart: the Onsager coefficient is the measured derivative,
+never clipped, while noise levels come from norms (V from W, A from B). With one matrix for both, or with W damped and
+O not, about half of the runs on hard-to-start targets stop at a false fixed point. The damping of 1/2 kills modes that
+change sign at each step; a start with |W|^2 of order one lets the norm align before it saturates; directions that fall
+below the noise floor 0.01/d are kept alive with fresh noise, because a later stage of a staircase may need them.
+
+State evolution tracks the undamped loop (`damping=1`) exactly as d grows, from any start independent of X given W*.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import scipy.linalg
+
+from solvable.core.errors import bad_parameter
+from solvable.core.status import Status
+from solvable.engine.operators import Operator
+
+_RATIO_OFFSET = 0.05
+_RATIO_TOLERANCE = 0.2
+
+
+class OutputStep(NamedTuple):
+    """What the labels say: `g` (n, p), and `minus_derivative` (p, p), the mean over samples of $-dg_i/d\\Omega_i$.
+
+    `log_Z()` gives the log evidence $\\log Z_{out}(y_i, \\Omega_i, V)$ of each label, (n,); None where there is none.
+    It is a function because only the last step's is needed.
+    """
+
+    g: np.ndarray
+    minus_derivative: np.ndarray
+    log_Z: Callable[[], np.ndarray] | None = None
+
+
+class SignalStep(NamedTuple):
+    """What the prior makes of B: `estimate` (d, p); `response` R (p, p), the mean Jacobian of the estimate in B, which
+    is the mean posterior covariance of a row; `precision` A (p, p).
+
+    `log_partition()` gives the sum over rows of $\\log\\int dP(w)\\, e^{B_k w - w A w/2}$; None where there is none.
+    """
+
+    estimate: np.ndarray
+    response: np.ndarray
+    precision: np.ndarray
+    log_partition: Callable[[], float] | None = None
+
+
+class OutputDenoiser(Protocol):
+    """Maps (Omega (n, p), V (p, p)) to an `OutputStep`; holds the labels."""
+
+    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep: ...
+
+
+class SignalDenoiser(Protocol):
+    """Maps B (d, p) to a `SignalStep`; finds the precision A of B by itself, usually with `precision_from_norm`."""
+
+    def __call__(self, B: np.ndarray) -> SignalStep: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """The order parameters along a run: at step t, `self_overlap[t]` = W^T W / d and `V[t]` as the step used them,
+    `precision[t]` the A it found, `change[t]` the relative change of each eigendirection of the self-overlap."""
+
+    self_overlap: np.ndarray
+    V: np.ndarray
+    precision: np.ndarray
+    change: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class AMPReport:
+    """The end of a run, with what is needed to judge it without knowing the truth.
+
+    Three estimates of one matrix must agree: A (norms), g^T g / d, and a (derivatives). `residual_ratios` and
+    `derivative_ratios` are the eigenvalues of the last two relative to the first (0.05 added to each); sound runs have
+    all of them within 0.2 of 1. Directions recovered so well that d V < 1 are left out, since there g -> 0 rightly.
+    `log_likelihood` is the mean leave-one-out log evidence of the labels and ranks the ends of different starts;
+    `free_entropy` is the Bethe free entropy per unknown. Both are None if the denoisers do not provide them.
+    """
+
+    estimate: np.ndarray
+    V: np.ndarray
+    A: np.ndarray
+    Omega: np.ndarray
+    status: Status
+    iterations: int
+    residual_ratios: np.ndarray
+    derivative_ratios: np.ndarray
+    log_likelihood: float | None
+    free_entropy: float | None
+    history: History
+
+    @property
+    def converged(self) -> bool:
+        """Whether every live direction stopped moving."""
+        return self.status == Status.CONVERGED
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the run converged and its three estimates of A agree within 20 %."""
+        ratios = np.concatenate([self.residual_ratios, self.derivative_ratios])
+        return self.converged and bool(np.all(np.abs(ratios - 1) < _RATIO_TOLERANCE))
+
+
+def uninformed_start(rng: np.random.Generator, d: int, p: int) -> np.ndarray:
+    """Pure noise with |W|^2 = p/4 on average: small enough to align with the truth before its norm saturates."""
+    return 0.5 / np.sqrt(d) * rng.standard_normal((d, p))
+
+
+def amp(
+    operator: Operator,
+    output: OutputDenoiser,
+    signal: SignalDenoiser,
+    start: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    memory: np.ndarray | None = None,
+    damping: float = 0.5,
+    max_steps: int = 600,
+    tolerance: float = 1e-4,
+    vmin: float = 1e-6,
+    patience: int = 60,
+    callback: Callable[[int, np.ndarray], None] | None = None,
+) -> AMPReport:
+    """Run the iteration of this module from `start` (d, p) until every live direction is still.
+
+    A direction of W^T W / d is live above 20 times the noise floor, and still when it moved by less than `tolerance`
+    of its length, or when it is recovered and its change no longer falls but stays below sqrt(10 `vmin`), the width
+    that the floor of V leaves. The run converges after two still steps if all directions are live, after `patience`
+    still steps otherwise (the others may yet grow; raise `patience` close to a threshold). `memory` (n, p) is the
+    Onsager term of the start: None for a start that does not depend on X given the truth. `damping` is the weight of
+    the new iterate, 1 for none. `callback(t, W)` is called with W before each step t = 0, 1, ... and once more with the
+    final W.
+    """
+    n, d = operator.samples, operator.dimension
+    start = np.asarray(start, dtype=float)
+    if start.ndim != 2 or start.shape[0] != d:
+        raise bad_parameter("start", f"array of shape {start.shape}", f"of shape ({d}, p)")
+    if not 0 < damping <= 1:
+        raise bad_parameter("damping", damping, "in (0, 1]")
+    if max_steps < 1:
+        raise bad_parameter("max_steps", max_steps, "at least 1")
+    p = start.shape[1]
+    floor = 0.01 / d
+    width = np.sqrt(10 * vmin)
+    W = start
+    onsager = np.zeros((n, p)) if memory is None else np.array(memory, dtype=float)
+    trace: list[tuple[np.ndarray, ...]] = []
+    last: _Step | None = None
+    still, change_before, status = 0, np.full(p, np.inf), Status.MAX_STEPS
+
+    for t in range(max_steps):
+        if callback is not None:
+            callback(t, W)
+        Q = W.T @ W / d
+        if not np.isfinite(Q).all():
+            status = Status.NONFINITE
+            break
+        q, u = eigh(Q)
+        if q[0] < floor:
+            low = q < floor
+            W = W + np.sqrt(floor) * (rng.standard_normal((d, low.sum())) @ u[:, low].T)
+            Q = W.T @ W / d
+            q, u = eigh(Q)
+        v = np.minimum(np.maximum(1 - q, vmin), 1.0)
+        V = (u * v) @ u.T
+        Omega = operator.forward(W) - onsager
+        out = output(Omega, V)
+        a = (n / d) * out.minus_derivative
+        B = operator.adjoint(out.g) + W @ a
+        if not np.isfinite(B).all():
+            status = Status.NONFINITE
+            break
+        new = signal(B)
+        step = new.estimate - W
+        change = np.sqrt(np.abs(np.sum((step.T @ step @ u) * u, axis=0)) / (d * q))
+        if not np.isfinite(change).all():
+            status = Status.NONFINITE
+            break
+        trace.append((Q, V, new.precision, change))
+        last = _Step(W, V, Omega, B, a, out, new, u[:, v > max(10 * vmin, 1 / d)])
+        W = W + damping * step
+        onsager *= 1 - damping
+        onsager += out.g @ (damping * new.response)
+        live = q > 20 * floor
+        jitters = (1 - q <= 10 * vmin) & (change < width) & (change > 0.9 * change_before)
+        settled = (change < tolerance) | jitters
+        change_before = change
+        still = still + 1 if settled[live].all() else 0
+        if still > (1 if live.all() else patience):
+            status = Status.CONVERGED
+            break
+
+    if callback is not None:
+        callback(len(trace), W)
+    return _report(W, last, status, trace, n, p)
+
+
+def eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a symmetric matrix, without the LAPACK call for one direction."""
+    return (S[0], np.ones((1, 1))) if S.shape == (1, 1) else np.linalg.eigh(S)
+
+
+def precision_from_norm(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The precision A of $B = W^* A + G A^{1/2}$ for a prior of zero mean and unit covariance: $A^2 + A = B^T B / d$.
+
+    Given by its eigenvalues and eigenvectors.
+    """
+    s, u = eigh(B.T @ B / B.shape[0])
+    return 0.5 * (np.sqrt(1 + 4 * np.maximum(s, 0)) - 1), u
+
+
+def gaussian_signal(B: np.ndarray) -> SignalStep:
+    """The signal denoiser of the prior N(0, I_p): $f(B) = B (I + A)^{-1}$, so that Q = I - (I + A)^{-1} by itself."""
+    a, u = precision_from_norm(B)
+    R = (u / (1 + a)) @ u.T
+    estimate = B @ R
+
+    def log_partition() -> float:
+        return float(0.5 * np.vdot(B, estimate) - 0.5 * B.shape[0] * np.log1p(a).sum())
+
+    return SignalStep(estimate, R, (u * a) @ u.T, log_partition)
+
+
+def differentiated(g_out: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> OutputDenoiser:
+    """An output denoiser from `g_out(Omega, V)` alone: the mean derivative by central differences, 2 p more calls.
+
+    The step scales with the smallest posterior width, $10^{-4} \\lambda_{min}(V)^{1/2}$, since g varies on that scale.
+    """
+
+    def denoise(Omega: np.ndarray, V: np.ndarray) -> OutputStep:
+        p = Omega.shape[1]
+        h = 1e-4 * np.sqrt(np.linalg.eigvalsh(V)[0])
+        columns = [(g_out(Omega + h * e, V) - g_out(Omega - h * e, V)).mean(axis=0) / (2 * h) for e in np.eye(p)]
+        D = np.stack(columns, axis=1)
+        return OutputStep(g_out(Omega, V), -0.5 * (D + D.T))
+
+    return denoise
+
+
+class _Step(NamedTuple):
+    """The consistent set of quantities of one step, from which the report is made."""
+
+    W: np.ndarray
+    V: np.ndarray
+    Omega: np.ndarray
+    B: np.ndarray
+    a: np.ndarray
+    out: OutputStep
+    new: SignalStep
+    directions: np.ndarray
+
+
+def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: int, p: int) -> AMPReport:
+    if last is None:
+        nan, none = np.full((p, p), np.nan), np.empty(0)
+        history = History(np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p)))
+        return AMPReport(W, nan, nan, np.full((n, p), np.nan), status, 0, none, none, None, None, history)
+    Q, V, precision, change = (np.stack(column) for column in zip(*trace, strict=True))
+    g, A, log_Z = last.out.g, last.new.precision, last.out.log_Z
+    return AMPReport(
+        estimate=W,
+        V=last.V,
+        A=A,
+        Omega=last.Omega,
+        status=status,
+        iterations=len(trace),
+        residual_ratios=_ratios(g.T @ g / W.shape[0], A, last.directions),
+        derivative_ratios=_ratios(last.a, A, last.directions),
+        log_likelihood=None if log_Z is None else float(np.mean(log_Z())),
+        free_entropy=_free_entropy(last),
+        history=History(Q, V, precision, change),
+    )
+
+
+def _ratios(K: np.ndarray, A: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Eigenvalues of $A^{-1/2} K A^{-1/2}$ within `directions`, both offset so that A = 0 is harmless."""
+    offset = _RATIO_OFFSET * np.eye(directions.shape[1])
+    A_here, K_here = (directions.T @ M @ directions + offset for M in (A, K))
+    return scipy.linalg.eigh(K_here, A_here, eigvals_only=True) if K_here.size else np.empty(0)
+
+
+def _free_entropy(step: _Step) -> float | None:
+    r"""The Bethe free entropy per unknown, equal to the replica-symmetric $\phi(Q)$ at a fixed point for large d:
+
+    $\frac1d \{\sum_i [\log Z_i + \frac12 g_i^T V g_i] + \sum_k [\log Z_w(A, B_k) - B_k\cdot\hat w_k]\}
+    + \frac12 \mathrm{Tr}\, A (\hat W^T \hat W / d + R)$, where R is the mean posterior covariance of a row.
+    """
+    V, B, out, new = step.V, step.B, step.out, step.new
+    if out.log_Z is None or new.log_partition is None:
+        return None
+    d = B.shape[0]
+    labels = np.sum(out.log_Z()) + 0.5 * np.vdot(out.g @ V, out.g)
+    rows = new.log_partition() - np.vdot(B, new.estimate)
+    second_moment = new.estimate.T @ new.estimate / d + new.response
+    return float((labels + rows) / d + 0.5 * np.trace(new.precision @ second_moment))

@@ -1,0 +1,1 @@
+"""Grids of predictions and simulations: curves, phase diagrams, plots, files."""

@@ -1,0 +1,151 @@
+"""From single predictions and outcomes to one labelled `xarray.Dataset`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from solvable.core.model import Learner, Model
+from solvable.core.plain import to_json
+from solvable.core.results import Outcome, Prediction
+from solvable.core.status import Status
+from solvable.core.version import installed_version
+from solvable.lab.store import SCHEMA
+
+NO_THEORY = -1
+
+
+def assemble(
+    model: Model,
+    learners: list[Learner],
+    grid: dict[str, np.ndarray],
+    fixed: dict[str, Any],
+    d: int | None,
+    seeds: list[int],
+    predictions: list[tuple[tuple, Prediction]],
+    outcomes: list[tuple[tuple, int, Outcome | Exception]],
+    thresholds: dict[str, float],
+) -> xr.Dataset:
+    """The dataset of a curve. Places index (learner, grid...); what was not computed is NaN."""
+    dims = ("learner", *grid)
+    shape = (len(learners), *(values.size for values in grid.values()))
+    columns = _Columns(dims, shape)
+    status = np.full(shape, NO_THEORY, dtype=np.int64)
+    for place, prediction in predictions:
+        status[place] = prediction.status
+        points = np.ndim(prediction.status)
+        for name, value in prediction.metrics.items():
+            columns.put(f"{name}_theory", place, value, points)
+        for name, value in prediction.uncertainty.items():
+            columns.put(f"{name}_uncertainty", place, value, points)
+        for name, value in prediction.order_parameters.items():
+            if np.asarray(value).dtype.kind != "c":
+                columns.put(f"{name}_order_parameter", place, value, points)
+    columns.done["status"] = (dims, status)
+
+    if d is not None:
+        runs = _Columns((*dims, "seed"), (*shape, len(seeds)))
+        converged = np.zeros(runs.shape, dtype=bool)
+        failed = np.full(runs.shape, "", dtype=object)
+        for place, seed, outcome in outcomes:
+            if isinstance(outcome, Exception):
+                failed[(*place, seed)] = f"{type(outcome).__name__}: {outcome}"
+                continue
+            converged[(*place, seed)] = outcome.converged
+            runs.put("seconds", (*place, seed), outcome.seconds, 0)
+            for name, value in outcome.metrics.items():
+                runs.put(f"{name}_simulation", (*place, seed), value, 0)
+        columns.done |= runs.done | {"converged_simulation": (runs.dims, converged)}
+        if np.any(failed != ""):
+            columns.done["failed"] = (runs.dims, failed.astype(str))
+
+    coordinates: dict[str, Any] = {"learner": labels(learners), **grid}
+    coordinates["title"] = ("learner", titles(learners))
+    if d is not None:
+        coordinates["seed"] = np.asarray(seeds)
+    dataset = xr.Dataset(columns.done, coordinates, _attributes(model, learners, grid, fixed, d, thresholds))
+    values = [NO_THEORY, *(int(s) for s in Status)]
+    meanings = ["no theory", *(s.sentence for s in Status)]
+    dataset["status"].attrs = {"flag_values": values, "flag_meanings": json.dumps(meanings)}
+    for name, meaning in model.definitions.items():
+        for ending in ("_theory", "_simulation"):
+            if name + ending in dataset:
+                dataset[name + ending].attrs["long_name"] = meaning
+    return dataset
+
+
+class _Columns:
+    """Arrays made when their first value arrives, since only then is it known whether they hold matrices."""
+
+    def __init__(self, dims: tuple[str, ...], shape: tuple[int, ...]):
+        self.dims, self.shape = dims, shape
+        self.done: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+
+    def put(self, name: str, place: tuple, value: Any, points: int) -> None:
+        """Write a value whose first `points` axes run over grid points and whose other axes belong to a matrix."""
+        value = np.asarray(value, dtype=np.float64)
+        inner = value.shape[points:]
+        if name not in self.done:
+            extra = tuple(f"{name}_{axis}" for axis in ("row", "column", *map(str, range(2, 9)))[: len(inner)])
+            self.done[name] = (self.dims + extra, np.full(self.shape + inner, np.nan))
+        array = self.done[name][1]
+        if array.shape[len(self.shape) :] != inner:
+            raise ValueError(f"{name} has different shapes at different points or for different learners.")
+        array[place] = value
+
+
+def labels(learners: list[Learner]) -> list[str]:
+    """A unique label for each learner: its name, its distinguishing fields if names repeat, a number if all repeats."""
+    return _unique([learner.name() for learner in learners], learners)
+
+
+def titles(learners: list[Learner]) -> list[str]:
+    """The labels as a figure shows them: `BayesOptimal` is "Bayes optimal", `AMP` stays."""
+    return _unique([_words(type(learner).__name__) for learner in learners], learners)
+
+
+def _unique(names: list[str], learners: list[Learner]) -> list[str]:
+    repeated = {name for name, count in Counter(names).items() if count > 1}
+    found = []
+    for name, learner in zip(names, learners, strict=True):
+        peers = [other for peer, other in zip(names, learners, strict=True) if peer == name]
+        found.append(f"{name}({', '.join(_differences(learner, peers))})" if name in repeated else name)
+    seen: Counter[str] = Counter()
+    for i, name in enumerate(found):
+        seen[name] += 1
+        if seen[name] > 1:
+            found[i] = f"{name} #{seen[name]}"
+    return [name.replace("()", "") for name in found]
+
+
+def _differences(learner: Learner, peers: list[Learner]) -> list[str]:
+    described = [peer.describe() for peer in peers]
+    fields = [f.name for f in dataclasses.fields(learner)]
+    mine = learner.describe()
+    return [f"{f}={mine[f]}" for f in fields if len({json.dumps(to_json(peer.get(f))) for peer in described}) > 1]
+
+
+def _words(name: str) -> str:
+    first, *rest = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", name).split()
+    return " ".join([first, *(word if word.isupper() else word.lower() for word in rest)])
+
+
+def _attributes(model, learners, grid, fixed, d, thresholds) -> dict[str, Any]:
+    attributes = {
+        "schema": SCHEMA,
+        "solvable_version": installed_version(),
+        "model": json.dumps(to_json(model.describe())),
+        "learners": json.dumps(to_json([learner.describe() for learner in learners])),
+        "axes": json.dumps(list(grid)),
+        "fixed": json.dumps(to_json(fixed)),
+        "definitions": json.dumps(dict(model.definitions)),
+        "scaling": model.scaling,
+        "thresholds": json.dumps(to_json(thresholds)),
+    }
+    return attributes if d is None else attributes | {"d": d}

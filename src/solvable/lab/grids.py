@@ -1,0 +1,275 @@
+"""Grids of predictions and simulations: learning curves and phase diagrams.
+
+A grid runs over axes of the model or over numeric fields of the model or the learners. Theory is computed for all
+values of the axes at once; simulations are independent runs that go through any `concurrent.futures` executor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, Executor
+from typing import Any
+
+import numpy as np
+
+from solvable.core.checks import check_axes, check_count, check_learner, check_model, real_array
+from solvable.core.errors import NotSolvable, bad_parameter
+from solvable.core.model import Learner, Model
+from solvable.core.optimum import is_number
+from solvable.core.registry import find_simulation, find_theory, has_simulation, has_theory
+from solvable.core.results import Outcome, Prediction
+from solvable.core.verbs import POINT_FAILURES, predict, simulate, thresholds
+from solvable.lab.assemble import assemble
+from solvable.lab.curve import Curve
+from solvable.lab.progress import progress_bar
+
+
+def learning_curve(
+    model: Model,
+    learners: Learner | Sequence[Learner],
+    d: int | None = None,
+    seeds: int | Sequence[int] = 16,
+    executor: Executor | None = None,
+    progress: bool = True,
+    **axes: Any,
+) -> Curve:
+    """Theory along one axis and, if `d` is given, simulations of dimension `d` at the same points.
+
+    **Arguments:** `learners`, one or several; `seeds`, how many runs a point (0, 1, ...) or which; `executor`, any
+    `concurrent.futures` executor for the runs; the model's axes by keyword, and numeric fields of the model or the
+    learners if they are to be varied. Exactly one of these is a grid.
+
+    **Returns:** a `Curve`. Each run uses one BLAS thread and its own seed, so the values do not depend on the number
+    of workers. A run that raises is kept as NaN, its error in the variable `failed`; if all do, the first is raised.
+    """
+    grid = {name: _grid(name, value) for name, value in axes.items() if np.ndim(value) > 0}
+    if len(grid) != 1:
+        given = ", ".join(grid) or "none"
+        raise ValueError(f"exactly one axis must be a grid (a one-dimensional array of values); got {given}.")
+    fixed = {name: value for name, value in axes.items() if name not in grid}
+    return _curve(model, learners, grid, fixed, d, seeds, executor, progress)
+
+
+def phase_diagram(
+    model: Model,
+    learner: Learner,
+    x: tuple[str, Any],
+    y: tuple[str, Any],
+    metric: str | None = None,
+    d: int | None = None,
+    seeds: int | Sequence[int] = 4,
+    executor: Executor | None = None,
+    progress: bool = True,
+    **axes: Any,
+) -> Curve:
+    """A metric over two axes, each the name of an axis or of a numeric field with its values.
+
+    **Arguments:** `x` and `y`, for instance `("alpha", grid)` and `("noise", grid)`; `metric`, what `.plot()` draws
+    (`overlap` unless told); `d` and `seeds`, to simulate as well; the remaining axes, single numbers.
+    """
+    (x_name, x_values), (y_name, y_values) = _named_grid("x", x), _named_grid("y", y)
+    if x_name == y_name or x_name in axes or y_name in axes:
+        given = ", ".join([x_name, y_name, *axes])
+        raise ValueError(f"x and y must be two different axes, given nowhere else; got {given}.")
+    curve = _curve(model, learner, {x_name: x_values, y_name: y_values}, axes, d, seeds, executor, progress)
+    if metric is not None:
+        if metric not in curve.metrics:
+            raise bad_parameter("metric", metric, f"one of: {', '.join(curve.metrics)}")
+        curve.dataset.attrs["metric"] = metric
+    return curve
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """A model, a learner and the axes of one point or of a whole line, with its place in the grid."""
+
+    place: tuple[Any, ...]
+    model: Model
+    learner: Learner
+    axes: dict[str, Any]
+
+
+def run_once(model: Model, learner: Learner, d: int, seed: int, axes: dict[str, float]) -> Outcome:
+    """One simulation, without its estimate, on one BLAS thread so that its rounding is the same in any process."""
+    with _blas().limit(limits=1):
+        outcome = simulate(model, learner, d=d, seed=seed, **axes)
+    return dataclasses.replace(outcome, estimate=None, details={})
+
+
+@functools.cache
+def _blas() -> Any:
+    """The BLAS libraries of this process; looking for them takes longer than a small run, so it is done once."""
+    import scipy.linalg  # noqa: F401  (brings a BLAS of its own, which must be found too)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def _curve(model, learners, grid, fixed, d, seeds, executor, progress) -> Curve:
+    check_model(model)
+    learners = _check_learners(learners)
+    seeds = _check_seeds(seeds)
+    if d is not None:
+        d = check_count("d", d, least=2)
+    _check_names(model, learners, {**fixed, **grid})
+    _check_pairs(model, learners, d)
+
+    lines = [task for j, learner in enumerate(learners) for task in _lines(j, model, learner, grid, fixed)]
+    solvable = [task for task in lines if has_theory(task.model, task.learner)]
+    runs = []
+    if d is not None:
+        simulable = [task for task in lines if has_simulation(task.model, task.learner)]
+        runs = [(point, k, seed) for task in simulable for point in _points(task) for k, seed in enumerate(seeds)]
+
+    with progress_bar(len(solvable) + len(runs), "learning curve", progress) as advance:
+        futures = []
+        if executor is not None:
+            futures = [executor.submit(run_once, t.model, t.learner, d, seed, t.axes) for t, _, seed in runs]
+        try:
+            predictions: list[tuple[tuple, Prediction]] = []
+            for task in solvable:
+                predictions.append((task.place, predict(task.model, task.learner, throw=False, **task.axes)))
+                advance()
+            outcomes: list[tuple[tuple, int, Outcome | Exception]] = []
+            for i, (task, k, seed) in enumerate(runs):
+                outcomes.append((task.place, k, _attempt(futures[i] if futures else None, task, d, seed)))
+                advance()
+        finally:
+            for future in futures:
+                future.cancel()
+    errors = [outcome for *_, outcome in outcomes if isinstance(outcome, Exception)]
+    if errors and len(errors) == len(outcomes):
+        raise errors[0]
+    marks = _thresholds(lines[0].model, grid)
+    return Curve(assemble(model, learners, grid, fixed, d, seeds, predictions, outcomes, marks))
+
+
+def _attempt(future: Any, task: Task, d: Any, seed: int) -> Outcome | Exception:
+    try:
+        return run_once(task.model, task.learner, d, seed, task.axes) if future is None else future.result()
+    except BrokenExecutor:
+        raise  # the workers are gone: this is not about the point
+    except Exception as error:
+        return error
+
+
+def _lines(j: int, model: Model, learner: Learner, grid: dict[str, np.ndarray], fixed: dict[str, Any]) -> list[Task]:
+    """The grid of one learner, split into tasks over which only axes of the model vary."""
+    for name, value in fixed.items():
+        model, learner = _with(model, learner, name, value)
+    axes: dict[str, Any] = {name: value for name, value in fixed.items() if name in model.axes}
+    along = [name for name in grid if name in model.axes]
+    mesh = np.meshgrid(*(grid[name] for name in along), indexing="ij") if along else []
+    axes |= dict(zip(along, mesh, strict=True))
+    tasks = [Task((j,), model, learner, axes)]
+    for name, values in grid.items():
+        if name in model.axes:
+            tasks = [dataclasses.replace(task, place=(*task.place, slice(None))) for task in tasks]
+            continue
+        split = []
+        for task in tasks:
+            for i, value in enumerate(values):
+                split.append(Task((*task.place, i), *_with(task.model, task.learner, name, float(value)), task.axes))
+        tasks = split
+    for task in tasks:
+        check_axes(task.model, task.axes)
+    return tasks
+
+
+def _points(task: Task) -> list[Task]:
+    """The single points of a line."""
+    arrays, shape = check_axes(task.model, task.axes)
+    points = []
+    for index in np.ndindex(shape):
+        along = iter(index)
+        place = tuple(next(along) if isinstance(part, slice) else part for part in task.place)
+        axes = {name: float(array[index]) for name, array in arrays.items()}
+        points.append(dataclasses.replace(task, place=place, axes=axes))
+    return points
+
+
+def _with(model: Model, learner: Learner, name: str, value: Any) -> tuple[Model, Learner]:
+    """The pair with a field set, on whichever of the two has it (a learner without it stays as it is)."""
+    if name in model.axes:
+        return model, learner
+    if name in _fields(learner):
+        return model, learner.with_field(name, value)
+    if name in _fields(model):
+        return model.with_field(name, value), learner
+    return model, learner
+
+
+def _thresholds(model: Model, grid: dict[str, np.ndarray]) -> dict[str, float]:
+    """The thresholds to mark: those of a one-axis curve along the model's first axis."""
+    if len(grid) != 1 or not model.axes or next(iter(grid)) != model.axes[0]:
+        return {}
+    try:
+        known = thresholds(model)
+    except (NotSolvable, *POINT_FAILURES):
+        return {}
+    return {name: float(value) for name, value in known.items() if is_number(value)}
+
+
+def _fields(module: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(module)]
+
+
+def _check_names(model: Model, learners: list[Learner], values: dict[str, Any]) -> None:
+    """Every name is an axis of the model, a field of the model or a field of some learner, and only one of them."""
+    for name, value in values.items():
+        in_learners = [learner for learner in learners if name in _fields(learner)]
+        homes = (name in model.axes) + (name in _fields(model)) + bool(in_learners)
+        if homes > 1:
+            raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
+        if homes == 0:
+            known = [*model.axes, *_fields(model), *(field for learner in learners for field in _fields(learner))]
+            raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
+        if name not in model.axes and np.ndim(value) > 0:
+            owner = in_learners[0] if in_learners else model
+            if not is_number(getattr(owner, name)):
+                raise ValueError(f"{name} cannot be a grid: it is not a number on {type(owner).__name__}.")
+
+
+def _check_pairs(model: Model, learners: list[Learner], d: int | None) -> None:
+    for learner in learners:
+        if not has_theory(model, learner) and (d is None or not has_simulation(model, learner)):
+            if has_simulation(model, learner):
+                hint = "it can be simulated: give the dimension d"
+                raise NotSolvable(f"no theory is registered for {learner} on {type(model).__name__}; {hint}.")
+            find_theory(model, learner)
+    if d is not None and not any(has_simulation(model, learner) for learner in learners):
+        find_simulation(model, learners[0])
+
+
+def _check_learners(learners: Any) -> list[Learner]:
+    if isinstance(learners, (list, tuple)) and not learners:
+        raise bad_parameter("learners", learners, "one learner or a list of them")
+    return [check_learner(learner) for learner in (learners if isinstance(learners, (list, tuple)) else [learners])]
+
+
+def _check_seeds(seeds: Any) -> list[int]:
+    if np.ndim(seeds) == 0:
+        return list(range(check_count("seeds", seeds, least=1)))
+    chosen = [check_count("seeds", seed, least=0) for seed in seeds]
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise bad_parameter("seeds", seeds, "a number of seeds, or a list of different ones")
+    return chosen
+
+
+def _named_grid(which: str, value: Any) -> tuple[str, np.ndarray]:
+    try:
+        name, values = value
+    except (TypeError, ValueError):
+        raise bad_parameter(which, value, "a pair (name, values), such as ('alpha', grid)") from None
+    if not isinstance(name, str):
+        raise bad_parameter(which, value, "a pair (name, values), such as ('alpha', grid)")
+    return name, _grid(name, values)
+
+
+def _grid(name: str, value: Any) -> np.ndarray:
+    array = real_array(name, value)
+    if array.ndim != 1 or not np.all(np.isfinite(array)) or len(np.unique(array)) < array.size:
+        raise bad_parameter(name, value, "a one-dimensional array of different finite values")
+    return array

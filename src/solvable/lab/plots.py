@@ -1,0 +1,203 @@
+"""Figures of curves in one house style, legible at the width of a journal's column.
+
+Learners differ by colour (the Okabe-Ito palette, told apart by colour-blind readers), by line style and by marker.
+Nothing here opens a window; figures are made without pyplot unless the user has already loaded it.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvable.core.errors import bad_parameter
+from solvable.core.status import Status
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from solvable.lab.curve import Curve
+
+# Okabe and Ito's palette without its yellow, which is too light for lines on white.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+DASHES = ("-", "--", "-.", ":")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+FORMATS = (".png", ".pdf", ".svg")
+WIDTH, HEIGHT = 3.4, 2.7
+
+STYLE: dict[Any, Any] = {
+    "font.size": 8,
+    "axes.labelsize": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 3.5,
+    "errorbar.capsize": 1.5,
+    "legend.frameon": False,
+    "figure.dpi": 150,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "solvable",
+}
+
+
+def draw(curve: Curve, metric: str, ax: Axes | None = None) -> Axes:
+    """Draw a metric of a curve on `ax`, or on a new figure."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        if ax is None:
+            ax = _new_figure().add_subplot()
+        if len(curve.axes) == 1:
+            draw_lines(curve, metric, ax)
+        else:
+            draw_map(curve, metric, ax)
+    return ax
+
+
+def save_figure(curve: Curve, metric: str, path: str | Path) -> Path:
+    """Draw a metric and write it as PNG, PDF or SVG."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise bad_parameter("path", str(path), f"a file name that ends in {', '.join(FORMATS)}")
+    if not path.parent.is_dir():
+        raise bad_parameter("path", str(path), "in a folder that exists")
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+        draw(curve, metric, figure.add_subplot())
+        figure.savefig(path, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+    return path
+
+
+def draw_lines(curve: Curve, metric: str, ax: Axes) -> None:
+    """Lines of theory where it converged, markers with standard errors of the mean of the runs, thresholds."""
+    (axis,) = curve.axes
+    x = np.asarray(curve.dataset[axis].values)
+    order = np.argsort(x)
+    titles = [str(title) for title in curve.dataset["title"].values]
+    theory = _values(curve, f"{metric}_theory", metric)
+    status = curve.dataset["status"].values
+    simulated = f"{metric}_simulation" in curve.dataset
+    mean, error = (part.values for part in curve.summary(metric)[:2]) if simulated else (None, None)
+    if simulated:
+        _values(curve, f"{metric}_simulation", metric)
+    for j, title in enumerate(titles):
+        color, marker = COLORS[j % len(COLORS)], MARKERS[j % len(MARKERS)]
+        if theory is not None:
+            line = np.where(status[j] == Status.CONVERGED, theory[j], np.nan)[order]
+            if np.any(np.isfinite(line)):
+                ax.plot(x[order], line, DASHES[j % len(DASHES)], color=color, label=f"{title}, theory")
+        if mean is not None and error is not None and np.any(np.isfinite(mean[j])):
+            bars = np.nan_to_num(error[j][order])
+            label = f"{title}, $d = {curve.dataset.attrs['d']}$"
+            ax.errorbar(
+                x[order],
+                mean[j][order],
+                bars,
+                fmt=marker,
+                color=color,
+                mfc="white",
+                mew=0.9,
+                elinewidth=0.9,
+                label=label,
+            )
+    ax.set_xlabel(_axis_label(curve, axis))
+    ax.set_ylabel(_words(metric))
+    _mark_thresholds(curve, ax, x)
+    entries = len(ax.get_legend_handles_labels()[0])
+    if entries > 4:  # too many to find room among the lines
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    elif entries:
+        ax.legend()
+
+
+def draw_map(curve: Curve, metric: str, ax: Axes) -> None:
+    """A heat map of the first learner's theory (of its mean run if it has none); grey where there is no value."""
+    x_name, y_name = curve.axes
+    values = _values(curve, f"{metric}_theory", metric)
+    if values is not None and np.any(np.isfinite(values[0])):
+        cells = np.where(curve.dataset["status"].values[0] == Status.CONVERGED, values[0], np.nan)
+    else:
+        _values(curve, f"{metric}_simulation", metric)
+        cells = curve.summary(metric)[0].values[0]
+    x, y = (np.asarray(curve.dataset[name].values) for name in (x_name, y_name))
+    across, up = np.argsort(x), np.argsort(y)
+    ax.set_facecolor("0.8")
+    mesh = ax.pcolormesh(
+        x[across], y[up], np.ma.masked_invalid(cells[np.ix_(across, up)].T), shading="nearest", cmap="cividis"
+    )
+    figure = ax.figure
+    figure.colorbar(mesh, ax=ax, label=_words(metric))
+    ax.set_xlabel(_axis_label(curve, x_name))
+    ax.set_ylabel(_axis_label(curve, y_name))
+    ax.set_title(str(curve.dataset["title"].values[0]))
+
+
+def _mark_thresholds(curve: Curve, ax: Axes, x: np.ndarray) -> None:
+    """A labelled vertical line for each threshold inside the grid; equal ones share a line."""
+    low, high = x.min(), x.max()
+    places: dict[float, list[str]] = {}
+    for name, value in sorted(curve.thresholds.items(), key=lambda item: item[1]):
+        if not low <= value <= high:
+            continue
+        near = next((place for place in places if np.isclose(place, value, rtol=1e-6, atol=0)), value)
+        places.setdefault(near, []).append(_words(name))
+    positions = list(places)
+    for i, value in enumerate(positions):
+        ax.axvline(value, color="0.45", linewidth=0.7, linestyle=(0, (1, 1.5)), zorder=0)
+        crowded = i + 1 < len(positions) and positions[i + 1] - value < 0.06 * (high - low)
+        ax.annotate(
+            " = ".join(places[value]),
+            (value, 0.98),
+            xycoords=("data", "axes fraction"),
+            xytext=(-2 if crowded else 2, 0),
+            textcoords="offset points",
+            rotation=90,
+            ha="right" if crowded else "left",
+            va="top",
+            fontsize=6,
+            color="0.35",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.5},
+        )
+
+
+def _new_figure() -> Figure:
+    """A figure; through pyplot if the user has loaded it, so that notebooks show it."""
+    if "matplotlib.pyplot" in sys.modules:
+        return sys.modules["matplotlib.pyplot"].figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+
+
+def _values(curve: Curve, name: str, metric: str) -> np.ndarray | None:
+    if name not in curve.dataset:
+        return None
+    extra = set(curve.dataset[name].dims) - {"learner", "seed", *curve.axes}
+    if extra:
+        raise ValueError(f"{metric} is a matrix at each point; select its entries from curve.dataset to draw them.")
+    return curve.dataset[name].values
+
+
+def _axis_label(curve: Curve, name: str) -> str:
+    greek = ("alpha", "beta", "gamma", "delta", "kappa", "lambda", "rho", "sigma", "tau")
+    symbol = rf"$\{name}$" if name in greek else _words(name)
+    scaling = curve.dataset.attrs.get("scaling", "")
+    right = scaling.split("=")[-1].strip()
+    return rf"{symbol} = $n/d$" if (name, right) == ("alpha", "alpha d") else symbol
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

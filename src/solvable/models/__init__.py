@@ -1,0 +1,7 @@
+"""The models, one family a folder. Importing this package fills the registry."""
+
+from __future__ import annotations
+
+from solvable.models import index
+
+__all__ = ["index"]

@@ -1,0 +1,218 @@
+r"""Message passing on one instance of a single-index model: the algorithm, and a finite-size check of Bayes optimality.
+
+The engine's loop is given the model's two denoisers: the posterior of z under the channel,
+$g = (E[z|y,\omega,V] - \omega)/V$ with $-\partial_\omega g = 1/V - \mathrm{Var}[z|y,\omega,V]/V^2$, and the posterior
+of a weight under the prior.
+
+Every learner's estimate is scored by `scores`. A fresh input enters only through $z = x\cdot w^*$ and
+$\omega = x\cdot\hat w$. Given $(\hat w, w^*)$ these two are exactly jointly Gaussian, with covariances $|w^*|^2/d$,
+$m = \hat w\cdot w^*/d$ and $q = |\hat w|^2/d$, so fresh pairs are drawn from that law: equal in law to drawing fresh
+inputs, without their d coordinates.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from solvable.channels import Channel
+from solvable.core.learners import AMP, BayesOptimal
+from solvable.core.model import Data
+from solvable.core.precision import float64
+from solvable.core.registry import simulation
+from solvable.core.results import Outcome
+from solvable.engine.amp import AMPReport, OutputStep, SignalStep, amp, precision_from_norm, uninformed_start
+from solvable.engine.operators import Dense
+from solvable.models.index.multi_index import MultiIndex
+from solvable.priors import Prior
+
+FRESH_PAIRS = 20_000
+"""How many fresh pairs (z, omega) the generalization error is averaged over."""
+
+_TRUTH_START = 1 - 1e-4
+_RECOVERED = 0.999
+_SMALLEST_V = 1e-6
+
+
+class ChannelOutput:
+    """The output denoiser of a one-projection channel: the posterior of z given each label, compiled once a channel."""
+
+    @float64
+    def __init__(self, channel: Channel, y: np.ndarray):
+        arrays, static = eqx.partition(channel.kernel, eqx.is_array)
+        observation = jax.tree.map(jnp.asarray, channel.observe(y))
+        compiled = _compiled(static)
+        self._step, self._log_Z, self._second_moment = (functools.partial(f, arrays, observation) for f in compiled)
+
+    @float64
+    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
+        g, minus_derivative = self._step(Omega, V)
+        return OutputStep(np.asarray(g), np.asarray(minus_derivative), lambda: self.log_Z(Omega, V))
+
+    @float64
+    def log_Z(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The log evidence of each label, (n,)."""
+        return np.asarray(self._log_Z(Omega, V))
+
+    @float64
+    def second_moment(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """$E[z^2|y,\\omega,V]$ of each label, (n,)."""
+        return np.asarray(self._second_moment(Omega, V))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(static: Any) -> tuple[Callable[..., Any], ...]:
+    """The compiled functions of a kernel, shared by all channels that differ in their arrays only."""
+
+    def posterior(arrays, observation, Omega, V):
+        return eqx.combine(arrays, static)(observation, Omega[:, 0], V[0, 0])
+
+    def step(arrays, observation, Omega, V):
+        found, v = posterior(arrays, observation, Omega, V), V[0, 0]
+        minus_derivative = 1 / v - jnp.mean(found.variance) / v**2
+        return (found.mean[:, None] - Omega) / v, jnp.reshape(minus_derivative, (1, 1))
+
+    def log_Z(arrays, observation, Omega, V):
+        return posterior(arrays, observation, Omega, V).log_Z
+
+    def second_moment(arrays, observation, Omega, V):
+        found = posterior(arrays, observation, Omega, V)
+        return found.variance + found.mean**2
+
+    return jax.jit(step), jax.jit(log_Z), jax.jit(second_moment)
+
+
+class PriorSignal:
+    r"""The signal denoiser of a separable prior of zero mean and unit variance, in one direction.
+
+    The precision solves $A^2 + A = |B|^2/d$, because $B = A w^* + \sqrt A x$ has that norm for every such prior.
+    """
+
+    def __init__(self, prior: Prior):
+        # Taking a method off a module costs more than the method itself at usual sizes: do it once.
+        self._denoise, self._log_partition = prior.denoise, prior.log_partition
+
+    def __call__(self, B: np.ndarray) -> SignalStep:
+        A = precision_from_norm(B)[0]
+        mean, variance = self._denoise(B, A[0])
+        response = np.full((1, 1), variance.mean())
+        return SignalStep(mean, response, A[:, None], lambda: float(np.sum(self._log_partition(B, A[0]))))
+
+
+@simulation(MultiIndex, AMP)
+def run_amp(model: MultiIndex, learner: AMP, data: Data, rng: np.random.Generator) -> Outcome:
+    """Approximate message passing from pure noise; the truth is used for scoring only."""
+    start = uninformed_start(rng, data.X.shape[1], 1)
+    return _outcome(model, data, rng, _run(model, data, start, rng, learner))
+
+
+@simulation(MultiIndex, BayesOptimal)
+def run_bayes_optimal(model: MultiIndex, learner: BayesOptimal, data: Data, rng: np.random.Generator) -> Outcome:
+    """A finite-size check of the Bayes-optimal theory. It looks at the truth: it is not an algorithm.
+
+    No efficient algorithm is known to reach the Bayes optimum inside a hard phase. So message passing is run twice,
+    from noise and from the truth, $\\hat w = q_0 w^* + \\sqrt{q_0 (1 - q_0)}\\, x$ with $q_0 = 1 - 10^{-4}$, and the
+    end with the larger Bethe free entropy is kept: the dominant fixed point, whether or not noise leads to it.
+    Perfect recovery without noise counts as infinite entropy where it is: with c the share of labels that pin z down
+    and D the prior's information dimension, $\\phi \\to (D - \\alpha c)/2 \\cdot \\log V$ as V -> 0.
+    """
+    starts = {
+        "uninformed": uninformed_start(rng, data.X.shape[1], 1),
+        "informed": _truthful_start(rng, data.truth, _TRUTH_START),
+    }
+    reports = {name: _run(model, data, start, rng, AMP()) for name, start in starts.items()}
+    entropies = {name: _limiting_entropy(model, data, report) for name, report in reports.items()}
+    branch = max(reports, key=lambda name: entropies[name])
+    more = {"branch": branch} | {f"free_entropy_{name}": value for name, value in entropies.items()}
+    return _outcome(model, data, rng, reports[branch], **more)
+
+
+def _truthful_start(rng: np.random.Generator, truth: np.ndarray, q: float) -> np.ndarray:
+    """An estimate whose overlap with the truth and with itself are both q exactly, independent of X given the truth."""
+    noise = rng.standard_normal(truth.shape)
+    noise -= truth * np.vdot(truth, noise) / np.vdot(truth, truth)
+    noise *= np.sqrt(np.vdot(truth, truth) / np.vdot(noise, noise))
+    return q * truth + np.sqrt(q * (1 - q)) * noise
+
+
+def _run(model: MultiIndex, data: Data, start: np.ndarray, rng: np.random.Generator, learner: AMP) -> AMPReport:
+    return amp(
+        Dense(data.X),
+        ChannelOutput(model.channel, data.y),
+        PriorSignal(model.prior),
+        start,
+        rng,
+        damping=float(learner.damping),
+        max_steps=int(learner.max_steps),
+        tolerance=float(learner.tolerance),
+        vmin=_smallest_variance(model, len(data.y)),
+    )
+
+
+def _smallest_variance(model: MultiIndex, n: int) -> float:
+    """The floor of V. A discrete label informs only where z is within sqrt(V) of a jump, so at least a few of the n
+    samples must stay that close: without any, g and its derivative vanish and a perfect estimate would be forgotten."""
+    return max(_SMALLEST_V, min((10 / n) ** 2, 0.01)) if model.channel.discrete else _SMALLEST_V
+
+
+def _limiting_entropy(model: MultiIndex, data: Data, report: AMPReport) -> float:
+    """The Bethe free entropy, continued to V = 0 where the run recovered the truth and the labels pin it down."""
+    if report.free_entropy is None or not np.isfinite(report.free_entropy):
+        return -np.inf
+    n, d = data.X.shape
+    recovered = np.mean(report.estimate**2) > _RECOVERED
+    return (
+        np.inf if recovered and model.channel.continuous_mass * n / d > model.prior.dimension else report.free_entropy
+    )
+
+
+def _outcome(model: MultiIndex, data: Data, rng: np.random.Generator, report: AMPReport, **more: Any) -> Outcome:
+    q = float(np.mean(report.estimate**2))
+    details = {
+        "self_overlap": q,
+        "iterations": report.iterations,
+        "status": report.status,
+        "residual_ratio": _scalar(report.residual_ratios),
+        "derivative_ratio": _scalar(report.derivative_ratios),
+        "consistent": report.consistent,
+        "log_likelihood": report.log_likelihood,
+        "free_entropy": report.free_entropy,
+    }
+    metrics = scores(model, report.estimate[:, 0], data.truth[:, 0], rng)
+    return Outcome(metrics, report.estimate, report.converged, details=details | more)
+
+
+def _scalar(ratios: np.ndarray) -> float:
+    """The one ratio of a single direction, not a number where there is none (V at its floor, or no step was made)."""
+    return float(ratios[0]) if ratios.size else float("nan")
+
+
+def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, float]:
+    r"""The metrics of `estimate` (d,): overlap $\hat w\cdot w^*/d$, estimation and generalization errors.
+
+    The overlap is aligned over the target's symmetries: the sign of an even target's weights is arbitrary, so the
+    better of $\pm\hat w$ counts; otherwise the sign is part of the problem. `classification_error` is there for
+    discrete labels only. Predictions are the posterior mean (or the most probable class) at $V = 1 - q$.
+    """
+    m, q, scale = (float(np.mean(a * b)) for a, b in ((estimate, truth), (estimate, estimate), (truth, truth)))
+    m = abs(m) if model.target.is_even() else m
+    z = np.sqrt(scale) * rng.standard_normal(FRESH_PAIRS)
+    omega = m / scale * z + np.sqrt(max(q - m**2 / scale, 0.0)) * rng.standard_normal(FRESH_PAIRS)
+    return {"overlap": m, "estimation_error": q - 2 * m + scale} | _label_errors(model, z, omega, 1 - q)
+
+
+@float64
+def _label_errors(model: MultiIndex, z: np.ndarray, omega: np.ndarray, V: float) -> dict[str, float]:
+    V = min(max(V, _SMALLEST_V), 1.0)
+    label = model.target.numpy(z[:, None])
+    errors = {"generalization_error": float(np.mean((label - np.asarray(model.channel.predict(omega, V))) ** 2))}
+    if model.channel.discrete:
+        wrong = np.abs(label - np.asarray(model.channel.classify(omega, V))) > 1e-9 * (1 + np.abs(label))
+        errors["classification_error"] = float(np.mean(wrong))
+    return errors

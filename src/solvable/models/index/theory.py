@@ -1,0 +1,85 @@
+"""Exact asymptotics of Bayes-optimal learning and AMP for one projection, and the thresholds between them."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from solvable.channels import Channel
+from solvable.channels.exponents import weak_recovery
+from solvable.channels.prediction import classification_error, generalization_error
+from solvable.core.learners import AMP, BayesOptimal
+from solvable.core.registry import theory, thresholds_of
+from solvable.core.results import Prediction
+from solvable.engine.state_evolution import FixedPoints, InformationTable, ScalarStateEvolution
+from solvable.engine.transitions import Thresholds, find_thresholds
+from solvable.models.index.multi_index import MultiIndex
+from solvable.priors import Prior
+
+
+@theory(MultiIndex, BayesOptimal)
+def bayes_optimal(model: MultiIndex, learner: BayesOptimal, alpha: np.ndarray) -> Prediction:
+    """The fixed point of largest free entropy: the error of the exact posterior mean."""
+    evolution = state_evolution(model)
+    return _prediction(model, evolution.optimal(np.ravel(alpha)), np.shape(alpha))
+
+
+@theory(MultiIndex, AMP)
+def approximate_message_passing(model: MultiIndex, learner: AMP, alpha: np.ndarray) -> Prediction:
+    """The fixed point that the iteration reaches from an uninformed start."""
+    evolution = state_evolution(model)
+    return _prediction(model, evolution.uninformed(np.ravel(alpha)), np.shape(alpha))
+
+
+@thresholds_of(MultiIndex)
+def thresholds(model: MultiIndex) -> Thresholds:
+    """weak_recovery, algorithmic and information_theoretic, each as an alpha (0: any, infinite: none)."""
+    return find_thresholds(state_evolution(model))
+
+
+def state_evolution(model: MultiIndex) -> ScalarStateEvolution:
+    """The state evolution of a one-projection model, tabulated once for each channel."""
+    return _evolution(model.channel, model.prior)
+
+
+@functools.lru_cache(maxsize=64)
+def _evolution(channel: Channel, prior: Prior) -> ScalarStateEvolution:
+    return ScalarStateEvolution(_table(channel), channel, prior, weak_recovery(channel))
+
+
+@functools.lru_cache(maxsize=64)
+def _table(channel: Channel) -> InformationTable:
+    return InformationTable.of(channel)
+
+
+def _prediction(model: MultiIndex, points: FixedPoints, shape: tuple[int, ...]) -> Prediction:
+    metrics, slopes = errors_at(model, points.q, points.V)
+    uncertainty = {name: np.abs(slopes[name]) * points.uncertainty for name in metrics}
+    reshape = functools.partial(np.reshape, shape=shape)
+    return Prediction(
+        metrics={name: reshape(value) for name, value in metrics.items()},
+        order_parameters={
+            "q": reshape(points.q),
+            "qhat": reshape(points.qhat),
+            "free_entropy": reshape(points.free_entropy),
+        },
+        status=reshape(points.status),
+        residual=reshape(points.residual),
+        uncertainty={name: reshape(value) for name, value in uncertainty.items()},
+    )
+
+
+def errors_at(model: MultiIndex, q: np.ndarray, V: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """Every metric of an estimator with w_hat.w*/d = |w_hat|^2/d = q, V = 1 - q, and its derivative in q."""
+    shape = model.channel.landscape
+    functions = {"generalization_error": generalization_error}
+    if model.channel.discrete:
+        functions["classification_error"] = classification_error
+    metrics = {"overlap": q, "estimation_error": V}
+    slopes = {"overlap": np.ones_like(q), "estimation_error": -np.ones_like(q)}
+    for name, function in functions.items():
+        metrics[name] = function(shape, V)
+        step = 1e-3 * np.minimum(V, 0.5)
+        slopes[name] = (metrics[name] - function(shape, V - step)) / np.maximum(step, 1e-300)
+    return metrics, slopes

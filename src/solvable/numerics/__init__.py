@@ -1,0 +1,1 @@
+"""Quadrature, fixed points and roots: numerical methods that know no physics."""

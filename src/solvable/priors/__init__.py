@@ -1,0 +1,29 @@
+"""Separable priors and penalties: the signal side's denoisers."""
+
+from __future__ import annotations
+
+from solvable.core.errors import bad_parameter
+from solvable.priors.base import Prior
+from solvable.priors.gauss_bernoulli import GaussBernoulli
+from solvable.priors.gaussian import Gaussian
+from solvable.priors.rademacher import Rademacher
+
+__all__ = ["GaussBernoulli", "Gaussian", "Prior", "Rademacher", "as_prior"]
+
+
+def as_prior(prior: Prior | str) -> Prior:
+    """A prior from an instance or from text: `gaussian`, `rademacher`, `gauss-bernoulli:0.2`."""
+    takes = "a prior, 'gaussian', 'rademacher' or 'gauss-bernoulli:RHO' with RHO in (0, 1]"
+    if isinstance(prior, Prior):
+        return prior
+    if not isinstance(prior, str):
+        raise bad_parameter("prior", prior, takes)
+    name, _, parameter = prior.strip().lower().replace("_", "-").partition(":")
+    if name in ("gaussian", "rademacher") and not parameter:
+        return Gaussian() if name == "gaussian" else Rademacher()
+    if name == "gauss-bernoulli":
+        try:
+            return GaussBernoulli(float(parameter))
+        except ValueError:
+            raise bad_parameter("prior", prior, takes) from None
+    raise bad_parameter("prior", prior, takes)

@@ -1,0 +1,8 @@
+"""Make the toy model of `tests/toy.py` importable, also in the worker processes that tests start."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

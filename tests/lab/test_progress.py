@@ -1,0 +1,48 @@
+"""The progress bar appears on a terminal when work lasts, and nowhere else."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from solvable.lab import progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class Clock:
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
+
+
+def work(stream, clock, seconds, **options):
+    with progress.progress_bar(10, "counting", stream=stream, **options) as advance:
+        for _ in range(10):
+            clock.now += seconds
+            advance()
+    return stream.getvalue()
+
+
+def test_long_work_on_a_terminal_shows_a_bar(monkeypatch):
+    assert "counting" in work(Terminal(), Clock(monkeypatch), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("stream", "seconds", "options"),
+    [(Terminal, 0.01, {}), (io.StringIO, 0.5, {}), (Terminal, 0.5, {"enabled": False})],
+)
+def test_otherwise_nothing_is_written(monkeypatch, stream, seconds, options):
+    assert work(stream(), Clock(monkeypatch), seconds, **options) == ""
+
+
+def test_an_error_passes_through_and_stops_the_bar(monkeypatch):
+    clock = Clock(monkeypatch)
+    with pytest.raises(RuntimeError), progress.progress_bar(10, "counting", stream=Terminal()) as advance:
+        clock.now += 2
+        advance()
+        raise RuntimeError
