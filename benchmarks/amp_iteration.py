@@ -34,7 +34,8 @@ def measure(n: int = 2000, d: int = 1000) -> dict[str, float]:
             operator.adjoint(operator.forward(start))
 
     def steps() -> None:
-        amp(operator, output, signal, start, np.random.default_rng(1), max_steps=STEPS, tolerance=0.0, vmin=1e-3)
+        report = amp(operator, output, signal, start, np.random.default_rng(1), max_steps=STEPS, tolerance=0.0)
+        assert report.iterations == STEPS
 
     products()
     steps()

@@ -109,6 +109,21 @@ def test_output_denoiser_is_the_gradient_of_the_evidence():
     np.testing.assert_allclose(second_moments(ChannelOutput(ABS.channel, y), 50), y**2, rtol=1e-12)
 
 
+def test_a_numpy_kernel_makes_the_same_step():
+    rng = np.random.default_rng(0)
+    y, Omega, V = np.abs(rng.standard_normal(50)), rng.standard_normal((50, 1)), np.array([[0.3]])
+
+    def numpy_kernel(y, omega, V):
+        mean = y * np.tanh(y * omega / V)
+        return None, mean, y**2 - mean**2
+
+    twin: Any = StandInChannel(abs_kernel, _abs_mean)
+    twin.numpy_kernel = numpy_kernel
+    plain, fast = (ChannelOutput(channel, y)(Omega, V) for channel in (ABS.channel, twin))
+    np.testing.assert_allclose(fast.g, plain.g, atol=1e-12)
+    np.testing.assert_allclose(fast.minus_derivative, plain.minus_derivative, atol=1e-12)
+
+
 @pytest.mark.parametrize("prior", [Gaussian(), Rademacher(), GaussBernoulli(0.3)])
 def test_signal_denoiser_finds_the_precision_of_any_prior(prior):
     d, A = 200_000, 1.7

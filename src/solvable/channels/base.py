@@ -10,7 +10,9 @@ Notation: omega ~ N(0, q) is what is known of z, V = 1 - q the variance left, z 
 from __future__ import annotations
 
 import abc
+import concurrent.futures
 import functools
+import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,6 +31,9 @@ REACH = 6.2
 
 NARROW = 0.01
 """Below this variance, structure near the edges of g at the scale sqrt(V) needs a rule of its own."""
+
+
+_CHUNK = 8
 
 
 class Posterior(NamedTuple):
@@ -94,9 +99,8 @@ class Channel(abc.ABC):
         """The quadrature rule over the label law, made once."""
         return self.make_rows(fineness, narrow)
 
-    @property
-    def average_kernel(self) -> Callable[[Any, Any, Any], Posterior]:
-        """The kernel for typical rows, which may do without safeguards for labels that omega excludes."""
+    def average_kernel(self, fineness: float, narrow: bool) -> Callable[[Any, Any, Any], Posterior]:
+        """The kernel for averages: coarser with `fineness`, and without safeguards for labels that omega excludes."""
         return self.kernel
 
     @property
@@ -127,7 +131,7 @@ class Channel(abc.ABC):
     @float64
     def posterior(self, observation: Any, omega: np.ndarray, V: float) -> Posterior:
         """The posterior of z at each row, as NumPy arrays."""
-        return Posterior(*map(np.asarray, _posterior(self.kernel, observation, jnp.asarray(omega), float(V))))
+        return Posterior(*map(np.asarray, _posterior(self.kernel, observation, jnp.asarray(omega), jnp.asarray(V, float))))
 
     def predict(self, omega: np.ndarray, V: float) -> np.ndarray:
         """The posterior mean of the noiseless label, E[g(z)], z ~ N(omega, V), elementwise."""
@@ -143,18 +147,17 @@ class Channel(abc.ABC):
         posterior = self.posterior(rows.observation, np.zeros(len(rows.z)), 1.0)
         return LabelLaw(rows.weight, posterior.mean, posterior.variance + posterior.mean**2 - 1)
 
-    @float64
     def information(self, V: Any, fineness: float = 1.0) -> Information:
         """I(V) and Psi(V) for an array of variances V in (0, 1], vectorised."""
         V = np.asarray(V, float)
-        information, entropy = np.empty(V.shape), np.empty(V.shape)
-        x, x_weight = normal_trapezoid(self.omega_step / fineness, 6.0)
+        result = np.empty((2, *V.shape))
+        nodes = normal_trapezoid(self.omega_step / fineness, 6.0)
         for narrow in (False, True):
             here = (V < NARROW) == narrow
             if here.any():
-                found = _information(self.average_kernel, self.rows(fineness, narrow), _bucket(V[here]), x, x_weight)
-                information[here], entropy[here] = (np.asarray(a)[: here.sum()] for a in found)
-        return Information(information, entropy)
+                kernel, rows = self.average_kernel(fineness, narrow), self.rows(fineness, narrow)
+                result[:, here] = _in_chunks(functools.partial(_information, kernel, rows, *nodes), V[here])
+        return Information(*result)
 
 
 @eqx.filter_jit
@@ -163,7 +166,7 @@ def _posterior(kernel, observation, omega, V) -> Posterior:
 
 
 @eqx.filter_jit
-def _information(kernel, rows: Rows, V, x, x_weight) -> Information:
+def _information(kernel, rows: Rows, x, x_weight, V) -> Information:
     """E over the label law: z first, then omega | z ~ N(q z, q V), so that the breaks of g stay on the nodes of z."""
 
     def at(V):
@@ -183,10 +186,18 @@ def _information(kernel, rows: Rows, V, x, x_weight) -> Information:
     return jax.lax.map(at, V)
 
 
-def _bucket(V: np.ndarray) -> np.ndarray:
-    """Pad to a length among few (1, 2, 4, 8, ... ) so that a grid of any length compiles rarely."""
-    length = 1 << max(0, int(np.ceil(np.log2(max(1, V.size)))))
-    return np.concatenate([V, np.full(length - V.size, V[-1])])
+def _in_chunks(function: Callable[[Any], Information], V: np.ndarray) -> np.ndarray:
+    """Evaluate at each V in chunks of one length, compiled once, that run side by side on the machine's cores."""
+    chunks = np.split(np.pad(V, (0, -len(V) % _CHUNK), mode="edge"), -(-len(V) // _CHUNK))
+
+    @float64
+    def run(chunk: np.ndarray) -> np.ndarray:
+        return np.asarray(function(jnp.asarray(chunk)))
+
+    first = run(chunks[0])
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [first, *pool.map(run, chunks[1:])]
+    return np.concatenate(found, -1)[:, : len(V)]
 
 
 def pad_rows(rows: Rows, multiple: int = 128) -> Rows:

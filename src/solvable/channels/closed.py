@@ -48,7 +48,7 @@ def square_posterior(y: Any, omega: Any, V: Any) -> Posterior:
 
 
 class ProbitPosterior(eqx.Module):
-    """y = sign(z + sqrt(D) xi): with U = V + D and a = y omega / sqrt(U), Z = Phi(a), g = y phi(a) / (Phi(a) sqrt(U))."""
+    """y = sign(z + sqrt(D) xi): Z = Phi(a), g = y phi(a) / (Phi(a) sqrt(U)), U = V + D, a = y omega / sqrt(U)."""
 
     noise: Any
 

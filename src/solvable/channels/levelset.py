@@ -1,7 +1,7 @@
 """The exact channel of any noiseless target: posteriors on level sets, without bandwidth.
 
-Given a noiseless label, z lies on the level set {g(z) = y}: finitely many roots c, each weighing N(c; omega, V)/|g'(c)|,
-or, where y is the value of a flat, intervals weighing their Gaussian probability. A label that equals an atom is
+Given a noiseless label, z lies on the level set {g(z) = y}: finitely many roots c, that weigh N(c; omega, V)/|g'(c)|,
+or, where y is the value of a flat, intervals that weigh their Gaussian probability. A label equal to an atom is
 infinitely more likely to come from a flat than from a root, so a row has either roots or intervals.
 """
 
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import log_ndtr
+from jax.scipy.special import erfc, log_ndtr
 
 from solvable.channels.base import NARROW, Channel, Posterior, Rows, pad_rows
 from solvable.numerics.gaussian import RADIUS, ladder_edges, normal_density, panels, standard_edges
@@ -38,36 +38,46 @@ class LevelSets(NamedTuple):
     log_present: Any
 
 
-def level_set_posterior(observation: LevelSets, omega: Any, V: Any) -> Posterior:
+class LevelSetPosterior(eqx.Module):
     """Log-sum-exp over the roots and intervals of each row.
 
     A root c has weight N(c; omega, V) / |g'(c)|; an interval [a, b] has weight Phi((b-omega)/s) - Phi((a-omega)/s) and
-    the moments of a truncated normal, s = sqrt(V).
+    the moments of a truncated normal, s = sqrt(V). `guarded` keeps intervals far in the tail apart; averages over the
+    joint law do without, since the true z lies in one of the intervals.
     """
-    s = jnp.sqrt(V)
-    centre = jnp.asarray(omega)[..., None]
-    parts = []
-    if observation.root.shape[-1]:
-        u = (observation.root - centre) / s
-        log_weight = observation.log_jacobian - u**2 / 2 - jnp.log(2 * jnp.pi * V) / 2
-        parts.append((log_weight, u, jnp.zeros_like(u)))
-    if observation.lower.shape[-1]:
-        log_mass, mean, variance = _truncated_normal((observation.lower - centre) / s, (observation.upper - centre) / s)
-        parts.append((observation.log_present + log_mass, mean, variance))
-    log_weight, u, spread = (jnp.concatenate(part, -1) for part in zip(*parts, strict=True))
-    log_Z = jax.nn.logsumexp(log_weight, -1)
-    p = jax.nn.softmax(log_weight, -1)
-    mean = jnp.sum(p * u, -1)
-    variance = jnp.sum(p * (spread + (u - mean[..., None]) ** 2), -1)
-    return Posterior(log_Z, omega + s * mean, V * variance)
+
+    guarded: bool = eqx.field(static=True, default=True)
+
+    def __call__(self, observation: LevelSets, omega: Any, V: Any) -> Posterior:
+        s = jnp.sqrt(V)
+        centre = jnp.asarray(omega)[..., None]
+        parts = []
+        if observation.root.shape[-1]:
+            u = (observation.root - centre) / s
+            log_weight = observation.log_jacobian - u**2 / 2 - jnp.log(2 * jnp.pi * V) / 2
+            parts.append((log_weight, u, jnp.zeros_like(u)))
+        if observation.lower.shape[-1]:
+            a, b = (observation.lower - centre) / s, (observation.upper - centre) / s
+            log_mass, mean, variance = _truncated_normal(a, b, self.guarded)
+            parts.append((observation.log_present + log_mass, mean, variance))
+        log_weight, u, spread = (jnp.concatenate(part, -1) for part in zip(*parts, strict=True))
+        largest = jnp.max(log_weight, -1, keepdims=True)
+        weight = jnp.exp(log_weight - largest)
+        total = jnp.sum(weight, -1)
+        mean = jnp.sum(weight * u, -1) / total
+        variance = jnp.sum(weight * (spread + (u - mean[..., None]) ** 2), -1) / total
+        return Posterior(jnp.log(total) + largest[..., 0], omega + s * mean, V * variance)
 
 
-def _truncated_normal(a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """Log mass, mean and variance of a standard normal on [a, b], stable far in either tail."""
+def _truncated_normal(a: Any, b: Any, guarded: bool) -> tuple[Any, Any, Any]:
+    """Log mass, mean and variance of a standard normal on [a, b]; `guarded` keeps them exact in the far tails."""
     flip = a + b > 0
     low, high = jnp.where(flip, -b, a), jnp.where(flip, -a, b)
-    log_low, log_high = log_ndtr(low), log_ndtr(high)
-    log_mass = log_high + jnp.log1p(-jnp.exp(jnp.minimum(log_low - log_high, -1e-300)))
+    if guarded:
+        log_low, log_high = log_ndtr(low), log_ndtr(high)
+        log_mass = log_high + jnp.log1p(-jnp.exp(jnp.minimum(log_low - log_high, -1e-300)))
+    else:
+        log_mass = jnp.log(jnp.maximum((erfc(-high / jnp.sqrt(2)) - erfc(-low / jnp.sqrt(2))) / 2, 1e-300))
     log_mass = jnp.maximum(log_mass, -1e300)
     density_low = jnp.exp(-(low**2) / 2 - log_mass) / jnp.sqrt(2 * jnp.pi)
     density_high = jnp.exp(-(high**2) / 2 - log_mass) / jnp.sqrt(2 * jnp.pi)
@@ -81,10 +91,13 @@ def _truncated_normal(a: Any, b: Any) -> tuple[Any, Any, Any]:
 class LevelSetChannel(Channel):
     """The noiseless channel y = g(z) of any one-projection target, continuous, discrete or mixed."""
 
-    kernel = staticmethod(level_set_posterior)
+    kernel = LevelSetPosterior()
 
     def __init__(self, landscape: Landscape):
         self.landscape = landscape
+
+    def average_kernel(self, fineness: float, narrow: bool) -> LevelSetPosterior:
+        return LevelSetPosterior(guarded=False)
 
     def observe(self, y: np.ndarray) -> LevelSets:
         y = np.asarray(y, float)

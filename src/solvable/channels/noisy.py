@@ -8,6 +8,8 @@ lost as either goes to zero.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -25,6 +27,8 @@ from solvable.numerics.gaussian import (
 )
 from solvable.targets.landscape import Landscape
 from solvable.targets.target import Target
+
+_LEAST_NODES, _MOST_NODES = 22, 352
 
 
 class Intervals(NamedTuple):
@@ -45,26 +49,31 @@ class NoisyPosterior(eqx.Module):
 
     target: Target = eqx.field(static=True)
     noise: Any
+    nodes: int = eqx.field(static=True)
     guarded: bool = eqx.field(static=True, default=True)
 
     def __call__(self, observation: Intervals, omega: Any, V: Any) -> Posterior:
-        t, w = gauss_legendre(22)
-        s = jnp.sqrt(V)
-        centre = jnp.asarray(omega)[..., None]
-        low = jnp.clip(centre - REACH * s, observation.lower, observation.upper)
-        high = jnp.clip(centre + REACH * s, observation.lower, observation.upper)
+        return self.evaluate(jnp, self.target, observation, omega, V)
+
+    def evaluate(self, xp: Any, g: Callable[[Any], Any], observation: Intervals, omega: Any, V: Any) -> Posterior:
+        """The same with NumPy or JAX as the array namespace `xp`."""
+        t, w = gauss_legendre(self.nodes)
+        s = xp.sqrt(V)
+        centre = xp.asarray(omega)[..., None]
+        low = xp.clip(centre - REACH * s, observation.lower, observation.upper)
+        high = xp.clip(centre + REACH * s, observation.lower, observation.upper)
         length = (high - low)[..., None]
         z = low[..., None] + length * t
         u = (z - centre[..., None]) / s
-        residual = observation.y[..., None, None] - self.target(z[..., None])
+        residual = observation.y[..., None, None] - g(z[..., None])
         exponent = u**2 / 2 + residual**2 / (2 * self.noise)
-        least = jnp.min(exponent, (-2, -1), keepdims=True) if self.guarded else jnp.zeros((1,) * exponent.ndim)
-        weight = jnp.exp(least - exponent) * w * (jnp.maximum(length, 1e-280) if self.guarded else length)
-        total = jnp.sum(weight, (-2, -1))
-        total = jnp.where(total > 0, total, 1.0)
-        mean = jnp.sum(weight * u, (-2, -1)) / total
-        variance = jnp.sum(weight * (u - mean[..., None, None]) ** 2, (-2, -1)) / total
-        log_Z = jnp.log(total) - least[..., 0, 0] - jnp.log(2 * jnp.pi) - jnp.log(V * self.noise) / 2
+        least = xp.min(exponent, (-2, -1), keepdims=True) if self.guarded else xp.zeros((1,) * exponent.ndim)
+        weight = xp.exp(least - exponent) * w * (xp.maximum(length, 1e-280) if self.guarded else length)
+        total = xp.sum(weight, (-2, -1))
+        total = xp.where(total > 0, total, 1.0)
+        mean = xp.sum(weight * u, (-2, -1)) / total
+        variance = xp.sum(weight * (u - mean[..., None, None]) ** 2, (-2, -1)) / total
+        log_Z = xp.log(total) - least[..., 0, 0] - xp.log(2 * xp.pi) - xp.log(V * self.noise) / 2
         return Posterior(log_Z, omega + s * mean, V * variance)
 
 
@@ -76,11 +85,44 @@ class NoisyChannel(Channel):
     def __init__(self, landscape: Landscape, noise: float):
         self.landscape = landscape
         self.noise = noise
-        self.kernel = NoisyPosterior(landscape.target, np.float64(noise))
+        self.kernel = self._kernel(self._enough_nodes((0.8, 0.5, 0.2, 0.07, 0.02)))
 
-    @property
-    def average_kernel(self) -> NoisyPosterior:
-        return NoisyPosterior(self.landscape.target, np.float64(self.noise), guarded=False)
+    def average_kernel(self, fineness: float, narrow: bool) -> NoisyPosterior:
+        nodes = self._narrow_nodes if narrow else self.kernel.nodes
+        return self._kernel(round(nodes * fineness), guarded=False)
+
+    def _kernel(self, nodes: int, guarded: bool = True) -> NoisyPosterior:
+        return NoisyPosterior(self.landscape.target, np.float64(self.noise), nodes, guarded)
+
+    @functools.cached_property
+    def _narrow_nodes(self) -> int:
+        return self._enough_nodes((0.01, 0.001, 0.0001))
+
+    def _enough_nodes(self, variances: tuple[float, ...]) -> int:
+        """The number of nodes a piece, doubled until the posterior means of typical rows stop moving.
+
+        The least suffices where the posterior is bell-shaped on every piece; where g saturates the noise cuts a sharp
+        edge into a wide posterior, which takes more.
+        """
+        rng = np.random.default_rng(0)
+        z = rng.standard_normal(300)
+        observation = self.observe(self.sample(z, rng))
+        x, g = rng.standard_normal(300), self.landscape.target.numpy
+
+        def steps(nodes: int) -> np.ndarray:
+            kernel, rows = self._kernel(nodes), []
+            for V in variances:
+                omega = (1 - V) * z + np.sqrt(V * (1 - V)) * x
+                rows.append((kernel.evaluate(np, g, observation, omega, V).mean - omega) / V)
+            return np.array(rows)
+
+        nodes, now = _LEAST_NODES, steps(_LEAST_NODES)
+        while nodes < _MOST_NODES:
+            finer = steps(2 * nodes)
+            if np.all(np.mean((finer - now) ** 2, 1) <= 1e-9 * np.mean(finer**2, 1)):
+                break
+            nodes, now = 2 * nodes, finer
+        return nodes
 
     def observe(self, y: np.ndarray) -> Intervals:
         y = np.asarray(y, float)

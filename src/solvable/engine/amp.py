@@ -160,20 +160,20 @@ def amp(
         raise bad_parameter("max_steps", max_steps, "at least 1")
     p = start.shape[1]
     floor = 0.01 / d
-    width = np.sqrt(10 * vmin)
+    width = float(np.sqrt(10 * vmin))
     W = start
     onsager = np.zeros((n, p)) if memory is None else np.array(memory, dtype=float)
     trace: list[tuple[np.ndarray, ...]] = []
     last: _Step | None = None
-    still, change_before, status = 0, np.full(p, np.inf), Status.MAX_STEPS
+    still, moves_before, status = 0, [np.inf] * p, Status.MAX_STEPS
+
+    if not np.isfinite(W).all():
+        return _report(W, None, Status.NONFINITE, trace, n, p)
 
     for t in range(max_steps):
         if callback is not None:
             callback(t, W)
         Q = W.T @ W / d
-        if not np.isfinite(Q).all():
-            status = Status.NONFINITE
-            break
         q, u = eigh(Q)
         if q[0] < floor:
             low = q < floor
@@ -181,31 +181,38 @@ def amp(
             Q = W.T @ W / d
             q, u = eigh(Q)
         v = np.minimum(np.maximum(1 - q, vmin), 1.0)
-        V = (u * v) @ u.T
-        Omega = operator.forward(W) - onsager
+        V = compose(v, u)
+        Omega = operator.forward(W)
+        Omega -= onsager
         out = output(Omega, V)
         a = (n / d) * out.minus_derivative
-        B = operator.adjoint(out.g) + W @ a
+        B = operator.adjoint(out.g)
+        B += W @ a
         if not np.isfinite(B).all():
             status = Status.NONFINITE
             break
         new = signal(B)
         step = new.estimate - W
-        change = np.sqrt(np.abs(np.sum((step.T @ step @ u) * u, axis=0)) / (d * q))
+        change = np.sqrt(_diagonal(step.T @ step, u) / (d * q))
         if not np.isfinite(change).all():
             status = Status.NONFINITE
             break
         trace.append((Q, V, new.precision, change))
-        last = _Step(W, V, Omega, B, a, out, new, u[:, v > max(10 * vmin, 1 / d)])
-        W = W + damping * step
+        last = _Step(V, Omega, B, a, out, new, u, v)
+        step *= damping
+        W = W + step
         onsager *= 1 - damping
         onsager += out.g @ (damping * new.response)
-        live = q > 20 * floor
-        jitters = (1 - q <= 10 * vmin) & (change < width) & (change > 0.9 * change_before)
-        settled = (change < tolerance) | jitters
-        change_before = change
-        still = still + 1 if settled[live].all() else 0
-        if still > (1 if live.all() else patience):
+        # A handful of numbers: plain Python is faster than arrays.
+        moves, dead, settled = change.tolist(), False, True
+        for q_j, now, before in zip(q.tolist(), moves, moves_before, strict=True):
+            if q_j <= 20 * floor:
+                dead = True
+            elif now >= tolerance:
+                settled &= 1 - q_j <= 10 * vmin and 0.9 * before < now < width
+        moves_before = moves
+        still = still + 1 if settled else 0
+        if still > (patience if dead else 1):
             status = Status.CONVERGED
             break
 
@@ -217,6 +224,16 @@ def amp(
 def eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues and eigenvectors of a symmetric matrix, without the LAPACK call for one direction."""
     return (S[0], np.ones((1, 1))) if S.shape == (1, 1) else np.linalg.eigh(S)
+
+
+def compose(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """The symmetric matrix with these eigenvalues and eigenvectors."""
+    return values[:, None] if len(values) == 1 else (vectors * values) @ vectors.T
+
+
+def _diagonal(S: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """$u_j^T S u_j$ for each column of u, for a positive S."""
+    return S[0] if len(S) == 1 else np.abs(((S @ u) * u).sum(axis=0))
 
 
 def precision_from_norm(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -231,13 +248,13 @@ def precision_from_norm(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def gaussian_signal(B: np.ndarray) -> SignalStep:
     """The signal denoiser of the prior N(0, I_p): $f(B) = B (I + A)^{-1}$, so that Q = I - (I + A)^{-1} by itself."""
     a, u = precision_from_norm(B)
-    R = (u / (1 + a)) @ u.T
+    R = compose(1 / (1 + a), u)
     estimate = B @ R
 
     def log_partition() -> float:
         return float(0.5 * np.vdot(B, estimate) - 0.5 * B.shape[0] * np.log1p(a).sum())
 
-    return SignalStep(estimate, R, (u * a) @ u.T, log_partition)
+    return SignalStep(estimate, R, compose(a, u), log_partition)
 
 
 def differentiated(g_out: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> OutputDenoiser:
@@ -259,14 +276,14 @@ def differentiated(g_out: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Out
 class _Step(NamedTuple):
     """The consistent set of quantities of one step, from which the report is made."""
 
-    W: np.ndarray
     V: np.ndarray
     Omega: np.ndarray
     B: np.ndarray
     a: np.ndarray
     out: OutputStep
     new: SignalStep
-    directions: np.ndarray
+    u: np.ndarray
+    v: np.ndarray
 
 
 def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: int, p: int) -> AMPReport:
@@ -276,6 +293,7 @@ def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: i
         return AMPReport(W, nan, nan, np.full((n, p), np.nan), status, 0, none, none, None, None, history)
     Q, V, precision, change = (np.stack(column) for column in zip(*trace, strict=True))
     g, A, log_Z = last.out.g, last.new.precision, last.out.log_Z
+    directions = last.u[:, W.shape[0] * last.v > 1]
     return AMPReport(
         estimate=W,
         V=last.V,
@@ -283,8 +301,8 @@ def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: i
         Omega=last.Omega,
         status=status,
         iterations=len(trace),
-        residual_ratios=_ratios(g.T @ g / W.shape[0], A, last.directions),
-        derivative_ratios=_ratios(last.a, A, last.directions),
+        residual_ratios=_ratios(g.T @ g / W.shape[0], A, directions),
+        derivative_ratios=_ratios(last.a, A, directions),
         log_likelihood=None if log_Z is None else float(np.mean(log_Z())),
         free_entropy=_free_entropy(last),
         history=History(Q, V, precision, change),

@@ -30,11 +30,11 @@ class Operator(Protocol):
         ...
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        """(d, p) -> (n, p)."""
+        """(d, p) -> (n, p), a new array."""
         ...
 
     def adjoint(self, residual: np.ndarray) -> np.ndarray:
-        """(n, p) -> (d, p)."""
+        """(n, p) -> (d, p), a new array."""
         ...
 
 

@@ -104,7 +104,7 @@ def asymmetric(X: np.ndarray, moments: np.ndarray, rng: np.random.Generator) -> 
         return _missing(d)
     operator = _Linearised(X, G)
     if n <= _DENSE_BELOW:
-        values, vectors = np.linalg.eig(operator @ np.eye(n))
+        values, vectors = np.linalg.eig(operator.matmat(np.eye(n)))
     else:
         options = {"v0": rng.standard_normal(n), "ncv": min(n, 60), "tol": _ARNOLDI_TOLERANCE}
         try:
