@@ -131,7 +131,9 @@ class Channel(abc.ABC):
     @float64
     def posterior(self, observation: Any, omega: np.ndarray, V: float) -> Posterior:
         """The posterior of z at each row, as NumPy arrays."""
-        return Posterior(*map(np.asarray, _posterior(self.kernel, observation, jnp.asarray(omega), jnp.asarray(V, float))))
+        return Posterior(
+            *map(np.asarray, _posterior(self.kernel, observation, jnp.asarray(omega), jnp.asarray(V, float)))
+        )
 
     def predict(self, omega: np.ndarray, V: float) -> np.ndarray:
         """The posterior mean of the noiseless label, E[g(z)], z ~ N(omega, V), elementwise."""

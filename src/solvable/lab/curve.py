@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +109,11 @@ class Curve:
         spread = runs.std("seed", ddof=1, skipna=True).where(count > 1)
         return runs.mean("seed", skipna=True), spread / np.sqrt(count.where(count > 0)), count
 
-    def agreement(self, metric: str | None = None) -> Agreement:
+    def agreement(self, metric: str | None = None, resolution: float = 0.0) -> Agreement:
         """The largest deviation between theory and the mean of the runs, in standard errors, and where it is.
 
+        `resolution` is how exactly the algorithm solves its own problem, such as AMP's stopping tolerance: it is added
+        to the standard error in quadrature, which matters only where the runs have next to no spread.
         Points count if theory converged there and at least two runs gave a value. Runs that the algorithm itself did
         not call converged are included: leaving them out would select the good ones.
         """
@@ -120,6 +123,7 @@ class Curve:
             raise ValueError(nothing)
         theory = self.theory(metric).where(self.dataset["status"] == Status.CONVERGED)
         mean, error, count = self.summary(metric)
+        error = np.hypot(error, resolution)
         theory, mean, error, count = xr.broadcast(theory, mean, error, count)
         usable = (theory.notnull() & mean.notnull() & (count >= 2)).values
         if not usable.any():
@@ -148,11 +152,16 @@ class Curve:
         chosen = self.dataset.attrs.get("metric", "overlap")
         return chosen if chosen in self.metrics else self.metrics[0]
 
-    def plot(self, metric: str | None = None, ax: Axes | None = None) -> Axes:
-        """Draw one metric: lines of theory and markers of simulation, or a heat map if there are two axes."""
+    def plot(
+        self, metric: str | None = None, ax: Axes | None = None, parts: Collection[str] = ("theory", "simulation")
+    ) -> Axes:
+        """Draw one metric: lines of theory and markers of simulation, or a heat map if there are two axes.
+
+        `parts` selects what is drawn, so that theory on a fine grid and simulations on a coarse one can share `ax`.
+        """
         from solvable.lab.plots import draw
 
-        return draw(self, self.metric_or_default(metric), ax)
+        return draw(self, self.metric_or_default(metric), ax, parts)
 
     def figure(self, path: str | Path, metric: str | None = None) -> Path:
         """Draw one metric into a file, as PNG, PDF or SVG after its ending."""

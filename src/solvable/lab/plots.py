@@ -7,6 +7,8 @@ Nothing here opens a window; figures are made without pyplot unless the user has
 from __future__ import annotations
 
 import sys
+import weakref
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +29,10 @@ DASHES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 FORMATS = (".png", ".pdf", ".svg")
 WIDTH, HEIGHT = 3.4, 2.7
+PARTS = ("theory", "simulation")
+
+_styles: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDictionary()
+"""For each axes, the learners drawn on it and the number of their style."""
 
 STYLE: dict[Any, Any] = {
     "font.size": 8,
@@ -50,15 +56,15 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def draw(curve: Curve, metric: str, ax: Axes | None = None) -> Axes:
-    """Draw a metric of a curve on `ax`, or on a new figure."""
+def draw(curve: Curve, metric: str, ax: Axes | None = None, parts: Collection[str] = PARTS) -> Axes:
+    """Draw a metric of a curve on `ax`, or on a new figure; of two axes always the heat map."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
         if ax is None:
             ax = _new_figure().add_subplot()
         if len(curve.axes) == 1:
-            draw_lines(curve, metric, ax)
+            draw_lines(curve, metric, ax, parts)
         else:
             draw_map(curve, metric, ax)
     return ax
@@ -81,30 +87,35 @@ def save_figure(curve: Curve, metric: str, path: str | Path) -> Path:
     return path
 
 
-def draw_lines(curve: Curve, metric: str, ax: Axes) -> None:
-    """Lines of theory where it converged, markers with standard errors of the mean of the runs, thresholds."""
+def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PARTS) -> None:
+    """Lines of theory where it converged, markers with standard errors of the mean of the runs, thresholds.
+
+    Curves drawn on the same axes share the style of a learner.
+    """
     (axis,) = curve.axes
     x = np.asarray(curve.dataset[axis].values)
     order = np.argsort(x)
     titles = [str(title) for title in curve.dataset["title"].values]
-    theory = _values(curve, f"{metric}_theory", metric)
+    theory = _values(curve, f"{metric}_theory", metric) if "theory" in parts else None
     status = curve.dataset["status"].values
-    simulated = f"{metric}_simulation" in curve.dataset
+    simulated = "simulation" in parts and f"{metric}_simulation" in curve.dataset
     mean, error = (part.values for part in curve.summary(metric)[:2]) if simulated else (None, None)
     if simulated:
         _values(curve, f"{metric}_simulation", metric)
-    for j, title in enumerate(titles):
+    styles = _styles.setdefault(ax, {})
+    for i, title in enumerate(titles):
+        j = styles.setdefault(title, len(styles))
         color, marker = COLORS[j % len(COLORS)], MARKERS[j % len(MARKERS)]
         if theory is not None:
-            line = np.where(status[j] == Status.CONVERGED, theory[j], np.nan)[order]
+            line = np.where(status[i] == Status.CONVERGED, theory[i], np.nan)[order]
             if np.any(np.isfinite(line)):
                 ax.plot(x[order], line, DASHES[j % len(DASHES)], color=color, label=f"{title}, theory")
-        if mean is not None and error is not None and np.any(np.isfinite(mean[j])):
-            bars = np.nan_to_num(error[j][order])
+        if mean is not None and error is not None and np.any(np.isfinite(mean[i])):
+            bars = np.nan_to_num(error[i][order])
             label = f"{title}, $d = {curve.dataset.attrs['d']}$"
             ax.errorbar(
                 x[order],
-                mean[j][order],
+                mean[i][order],
                 bars,
                 fmt=marker,
                 color=color,
@@ -115,7 +126,8 @@ def draw_lines(curve: Curve, metric: str, ax: Axes) -> None:
             )
     ax.set_xlabel(_axis_label(curve, axis))
     ax.set_ylabel(_words(metric))
-    _mark_thresholds(curve, ax, x)
+    if "theory" in parts:
+        _mark_thresholds(curve, ax, x)
     entries = len(ax.get_legend_handles_labels()[0])
     if entries > 4:  # too many to find room among the lines
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)

@@ -44,8 +44,8 @@ def draw(exact: sv.Curve, simulated: sv.Curve) -> Figure:
     with matplotlib.rc_context(plots.STYLE):
         figure = Figure(figsize=(1.35 * plots.WIDTH, 1.2 * plots.HEIGHT), layout="constrained")
         ax = figure.add_subplot()
-        exact.plot("overlap", ax)
-        simulated.plot("overlap", ax)
+        exact.plot("squared_overlap", ax)
+        simulated.plot("squared_overlap", ax, parts=["simulation"])
     return figure
 
 
@@ -65,7 +65,7 @@ def main() -> None:
     draw(exact, simulated).savefig(arguments.out / "phase_retrieval.png", dpi=200)
     print(sv.diagnose("abs(z)"))
     print(sv.thresholds(sv.MultiIndex("abs(z)")))
-    print(simulated.agreement())
+    print(simulated.agreement("squared_overlap", resolution=sv.AMP().tolerance))
     print(f"figure and data written to {arguments.out}/")
 
 

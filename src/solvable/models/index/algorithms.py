@@ -215,7 +215,9 @@ def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.r
     m = abs(m) if model.target.is_even() else m
     z = np.sqrt(scale) * rng.standard_normal(FRESH_PAIRS)
     omega = m / scale * z + np.sqrt(max(q - m**2 / scale, 0.0)) * rng.standard_normal(FRESH_PAIRS)
-    return {"overlap": m, "estimation_error": q - 2 * m + scale} | _label_errors(model, z, omega, 1 - q)
+    squared = m**2 / (q * scale) if q * scale > 0 else 0.0
+    metrics = {"overlap": m, "squared_overlap": squared, "estimation_error": q - 2 * m + scale}
+    return metrics | _label_errors(model, z, omega, 1 - q)
 
 
 @float64

@@ -29,7 +29,7 @@ class MultiIndex(Model):
     scaling: ClassVar[str] = "n = alpha d"
     definitions: ClassVar[dict[str, str]] = {
         "overlap": "w_hat.w*/d for Bayes-optimal learning and AMP, where it equals |w_hat|^2/d; else the cosine",
-        "squared_overlap": "the square of the cosine between w_hat and w* (spectral methods)",
+        "squared_overlap": "squared cosine between w_hat and w*; equals the overlap for Bayes-optimal learning and AMP",
         "estimation_error": "|w_hat - w*|^2 / d, up to the symmetry w* -> -w* of even targets",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",

@@ -34,7 +34,7 @@ def spectral(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Predict
     flat = np.ravel(alpha)
     q = squared_overlap(model, learner.kind, flat)
     metrics, _ = errors_at(model, q, 1 - q)
-    metrics = {"overlap": np.sqrt(q), "squared_overlap": q} | {k: v for k, v in metrics.items() if k != "overlap"}
+    metrics["overlap"] = np.sqrt(q)
     coarse = _squared_overlap(_law(model.channel, 0.7), learner.kind, flat)
     # Every metric moves by about as much as the squared overlap; the cosine by more where it is small.
     change = np.abs(coarse - q) + 1e-12

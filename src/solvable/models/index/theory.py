@@ -76,8 +76,8 @@ def errors_at(model: MultiIndex, q: np.ndarray, V: np.ndarray) -> tuple[dict[str
     functions = {"generalization_error": generalization_error}
     if model.channel.discrete:
         functions["classification_error"] = classification_error
-    metrics = {"overlap": q, "estimation_error": V}
-    slopes = {"overlap": np.ones_like(q), "estimation_error": -np.ones_like(q)}
+    metrics = {"overlap": q, "squared_overlap": q, "estimation_error": V}
+    slopes = {"overlap": np.ones_like(q), "squared_overlap": np.ones_like(q), "estimation_error": -np.ones_like(q)}
     for name, function in functions.items():
         metrics[name] = function(shape, V)
         step = 1e-3 * np.minimum(V, 0.5)
