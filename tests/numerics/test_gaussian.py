@@ -144,7 +144,9 @@ def test_ladder_resolves_every_scale_near_a_break(scale):
     z, weight = panels(ladder_edges(breaks), 10, graded=False)
     for b in breaks:
         value = np.sum(weight * normal_density(z) * np.exp(-np.abs(z - b) / scale))
-        exact = scale * quad(lambda t, b=b: np.exp(-abs(t)) * norm.pdf(b + scale * t), -40, 40, points=[0], limit=200)[0]
+        exact = (
+            scale * quad(lambda t, b=b: np.exp(-abs(t)) * norm.pdf(b + scale * t), -40, 40, points=[0], limit=200)[0]
+        )
         assert value == pytest.approx(exact, rel=1e-6)
 
 

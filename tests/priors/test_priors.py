@@ -42,8 +42,8 @@ def posterior_moments(prior, B: float, A: float) -> tuple[float, float, float]:
                 ),
                 centre - 12 * s,
                 centre + 12 * s,
-                epsabs=0,
-                epsrel=1e-12,
+                epsabs=1e-13,
+                epsrel=1e-10,
                 points=[centre],
             )[0]
         moments.append(total)
@@ -138,10 +138,25 @@ def test_edges_are_finite(prior):
 
 @every_prior
 def test_large_qhat_shows_the_information_dimension(prior):
-    qhat = np.array([1e4, 1e6])
-    scaled = qhat * prior.mmse(qhat)
-    assert np.allclose(scaled, prior.dimension, atol=0.02 * prior.dimension + 1e-12)
-    assert abs(scaled[1] - prior.dimension) <= abs(scaled[0] - prior.dimension) + 1e-9
+    # A spike is told from a slab up to an error of order log(qhat) / sqrt(qhat).
+    for qhat, relative in ((1e4, 0.07), (1e6, 0.015), (1e8, 0.002)):
+        assert qhat * float(prior.mmse(qhat)) == pytest.approx(prior.dimension, rel=relative, abs=1e-12)
+
+
+@pytest.mark.parametrize(("rho", "qhat"), [(0.01, 1e4), (0.3, 1e6)])
+def test_sparse_error_at_large_qhat_against_mpmath(rho, qhat):
+    v = 1 / (qhat + rho)
+    spike, slab = np.sqrt(qhat), np.sqrt(qhat**2 / rho + qhat)
+
+    def weighted_variance(B):
+        odds = rho / (1 - rho) * mpmath.sqrt(v * rho) * mpmath.exp(v * B * B / 2)
+        p = odds / (1 + odds)
+        density = (1 - rho) * mpmath.npdf(B, 0, spike) + rho * mpmath.npdf(B, 0, slab)
+        return density * (p * v + p * (1 - p) * (v * B) ** 2)
+
+    ends = sorted([spike * x for x in range(13)] + [slab * x for x in (0.003, 0.01, 0.03, 0.1, 0.3, 1, 2, 4, 6, 9, 12)])
+    exact = 2 * mpmath.quad(weighted_variance, ends)
+    assert float(GaussBernoulli(rho).mmse(qhat)) == pytest.approx(float(exact), rel=1e-10)
 
 
 def test_rademacher_error_is_exponentially_small():
@@ -222,7 +237,9 @@ def test_priors_from_text(text, expected):
     assert as_prior(prior) is prior
 
 
-@pytest.mark.parametrize("bad", ["laplace", "", "gaussian:1", "gauss-bernoulli", "gauss-bernoulli:x", "gauss-bernoulli:2", 3, None])
+@pytest.mark.parametrize(
+    "bad", ["laplace", "", "gaussian:1", "gauss-bernoulli", "gauss-bernoulli:x", "gauss-bernoulli:2", 3, None]
+)
 def test_bad_priors_are_refused_with_what_is_taken(bad):
     with pytest.raises(ValueError) as error:
         as_prior(bad)

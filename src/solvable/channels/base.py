@@ -44,6 +44,17 @@ class Posterior(NamedTuple):
     variance: Any
 
 
+class PosteriorKernel(eqx.Module):
+    """The posterior as a pure function of arrays, elementwise over rows, for NumPy and JAX alike."""
+
+    @abc.abstractmethod
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+        """The posterior with `xp` (numpy or jax.numpy) as the array namespace; log_Z may be None without `evidence`."""
+
+    def __call__(self, observation: Any, omega: Any, V: Any) -> Posterior:
+        return self.evaluate(jnp, observation, omega, V)
+
+
 class Rows(NamedTuple):
     """A quadrature rule over (z, y): E f(z, y) = sum of weight * f, the labels given as an observation."""
 
@@ -74,11 +85,11 @@ class LabelLaw(NamedTuple):
 class Channel(abc.ABC):
     """P(y|z) for one projection, on which theory and algorithms rest.
 
-    A channel gives `kernel`, the posterior as a pure JAX function (observation, omega, V) -> Posterior, elementwise,
-    and `observe`, which computes once everything that depends on the labels alone (roots, intervals).
+    A channel gives `kernel`, the posterior (observation, omega, V) -> Posterior as a pure function, and `observe`,
+    which computes once everything that depends on the labels alone (roots, intervals).
     """
 
-    kernel: Callable[[Any, Any, Any], Posterior]
+    kernel: PosteriorKernel
     landscape: Landscape
     noise: float = 0.0
     omega_step: float = 0.2
@@ -99,7 +110,7 @@ class Channel(abc.ABC):
         """The quadrature rule over the label law, made once."""
         return self.make_rows(fineness, narrow)
 
-    def average_kernel(self, fineness: float, narrow: bool) -> Callable[[Any, Any, Any], Posterior]:
+    def average_kernel(self, fineness: float, narrow: bool) -> PosteriorKernel:
         """The kernel for averages: coarser with `fineness`, and without safeguards for labels that omega excludes."""
         return self.kernel
 
@@ -128,12 +139,9 @@ class Channel(abc.ABC):
         clean = self.landscape.target.numpy(np.asarray(z, float)[..., None])
         return clean + np.sqrt(self.noise) * rng.standard_normal(clean.shape) if self.noise else clean
 
-    @float64
-    def posterior(self, observation: Any, omega: np.ndarray, V: float) -> Posterior:
-        """The posterior of z at each row, as NumPy arrays."""
-        return Posterior(
-            *map(np.asarray, _posterior(self.kernel, observation, jnp.asarray(omega), jnp.asarray(V, float)))
-        )
+    def posterior(self, observation: Any, omega: np.ndarray, V: float, evidence: bool = True) -> Posterior:
+        """The posterior of z at each row, as NumPy arrays; a few exponentials a row are cheaper than a call to XLA."""
+        return self.kernel.evaluate(np, observation, omega, V, evidence)
 
     def predict(self, omega: np.ndarray, V: float) -> np.ndarray:
         """The posterior mean of the noiseless label, E[g(z)], z ~ N(omega, V), elementwise."""
@@ -160,11 +168,6 @@ class Channel(abc.ABC):
                 kernel, rows = self.average_kernel(fineness, narrow), self.rows(fineness, narrow)
                 result[:, here] = _in_chunks(functools.partial(_information, kernel, rows, *nodes), V[here])
         return Information(*result)
-
-
-@eqx.filter_jit
-def _posterior(kernel, observation, omega, V) -> Posterior:
-    return kernel(observation, omega, V)
 
 
 @eqx.filter_jit

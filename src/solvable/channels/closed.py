@@ -7,57 +7,63 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
-from jax.scipy.special import log_ndtr
-from scipy.special import ndtr
+import scipy.special
 
-from solvable.channels.base import Channel, Information, Posterior, Rows, pad_rows
-from solvable.core.errors import bad_parameter
+from solvable.channels.base import Channel, Information, Posterior, PosteriorKernel, Rows, pad_rows
+from solvable.core.errors import checked_variance
 from solvable.numerics.gaussian import ladder_edges, normal_density, panels, standard_edges
 from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 
 
-class GaussianPosterior(eqx.Module):
+class GaussianPosterior(PosteriorKernel):
     """y = z + sqrt(D) xi: mean omega + V (y - omega) / (V + D), variance V D / (V + D)."""
 
     noise: Any
 
-    def __call__(self, y: Any, omega: Any, V: Any) -> Posterior:
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
         total = V + self.noise
-        residual = y - omega
-        log_Z = -(residual**2) / (2 * total) - jnp.log(2 * jnp.pi * total) / 2
-        return Posterior(log_Z, omega + V * residual / total, jnp.broadcast_to(V * self.noise / total, omega.shape))
+        residual = observation - omega
+        log_Z = -(residual**2) / (2 * total) - xp.log(2 * xp.pi * total) / 2
+        return Posterior(log_Z, omega + (V / total) * residual, xp.broadcast_to(V * self.noise / total, omega.shape))
 
 
-def absolute_posterior(y: Any, omega: Any, V: Any) -> Posterior:
+class AbsolutePosterior(PosteriorKernel):
     """y = |z|: mean y tanh(y omega / V), variance y^2 / cosh^2(y omega / V)."""
-    field = y * omega / V
-    log_Z = -((y - jnp.abs(omega)) ** 2) / (2 * V) + jnp.log1p(jnp.exp(-2 * jnp.abs(field)))
-    mean = y * jnp.tanh(field)
-    return Posterior(log_Z - jnp.log(2 * jnp.pi * V) / 2, mean, (y - mean) * (y + mean))
+
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+        y, field = observation, observation * (omega / V)
+        mean = y * xp.tanh(field)
+        log_Z = None
+        if evidence:
+            log_Z = -((y - xp.abs(omega)) ** 2) / (2 * V) + xp.log1p(xp.exp(-2 * xp.abs(field)))
+            log_Z = log_Z - xp.log(2 * xp.pi * V) / 2
+        return Posterior(log_Z, mean, (y - mean) * (y + mean))
 
 
-def square_posterior(y: Any, omega: Any, V: Any) -> Posterior:
+class SquarePosterior(PosteriorKernel):
     """y = z^2: that of |z| = sqrt(y), with the density's Jacobian 1 / (2 sqrt(y))."""
-    size = jnp.sqrt(jnp.maximum(y, 1e-300))
-    posterior = absolute_posterior(size, omega, V)
-    return posterior._replace(log_Z=posterior.log_Z - jnp.log(2 * size))
+
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+        size = xp.sqrt(xp.maximum(observation, 1e-300))
+        posterior = AbsolutePosterior().evaluate(xp, size, omega, V, evidence)
+        return posterior._replace(log_Z=posterior.log_Z - xp.log(2 * size)) if evidence else posterior
 
 
-class ProbitPosterior(eqx.Module):
+class ProbitPosterior(PosteriorKernel):
     """y = sign(z + sqrt(D) xi): Z = Phi(a), g = y phi(a) / (Phi(a) sqrt(U)), U = V + D, a = y omega / sqrt(U)."""
 
     noise: Any
 
-    def __call__(self, y: Any, omega: Any, V: Any) -> Posterior:
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+        log_ndtr = scipy.special.log_ndtr if xp is np else jax.scipy.special.log_ndtr
         total = V + self.noise
-        a = y * omega / jnp.sqrt(total)
+        a = observation * omega / xp.sqrt(total)
         log_Z = log_ndtr(a)
-        ratio = jnp.exp(-(a**2) / 2 - log_Z) / jnp.sqrt(2 * jnp.pi)
-        g = y * ratio / jnp.sqrt(total)
+        ratio = xp.exp(-(a**2) / 2 - log_Z) / xp.sqrt(2 * xp.pi)
+        g = observation * ratio / xp.sqrt(total)
         return Posterior(log_Z, omega + V * g, V - V**2 * ratio * (a + ratio) / total)
 
 
@@ -86,7 +92,7 @@ class Linear(ClosedChannel):
 
     def __init__(self, noise: float = 0.0):
         super().__init__()
-        self.noise = _variance(noise)
+        self.noise = checked_variance(noise)
         self.kernel = GaussianPosterior(np.float64(self.noise))
 
     def make_rows(self, fineness: float, narrow: bool) -> Rows:
@@ -105,14 +111,14 @@ class Absolute(ClosedChannel):
     """y = |z|: real phase retrieval."""
 
     formula = "abs(z)"
-    kernel = staticmethod(absolute_posterior)
+    kernel = AbsolutePosterior()
 
 
 class Square(ClosedChannel):
     """y = z^2: the same information as |z|."""
 
     formula = "z**2"
-    kernel = staticmethod(square_posterior)
+    kernel = SquarePosterior()
 
 
 class Probit(ClosedChannel):
@@ -127,7 +133,7 @@ class Probit(ClosedChannel):
 
     def __init__(self, noise: float = 0.0):
         super().__init__()
-        self.label_noise = _variance(noise)
+        self.label_noise = checked_variance(noise)
         self.kernel = ProbitPosterior(np.float64(self.label_noise))
 
     @property
@@ -142,7 +148,7 @@ class Probit(ClosedChannel):
         rows = super().make_rows(fineness, narrow)
         if self.label_noise == 0:
             return rows
-        agree = ndtr(np.abs(rows.z) / np.sqrt(self.label_noise))
+        agree = scipy.special.ndtr(np.abs(rows.z) / np.sqrt(self.label_noise))
         return Rows(
             np.concatenate([rows.z, rows.z]),
             np.concatenate([rows.weight * agree, rows.weight * (1 - agree)]),
@@ -158,9 +164,3 @@ class Sign(Probit):
 
     def __init__(self):
         super().__init__(0.0)
-
-
-def _variance(noise: float) -> float:
-    if not (np.isscalar(noise) and np.isreal(noise) and np.isfinite(noise) and noise >= 0):
-        raise bad_parameter("noise", noise, "a finite variance, zero or positive")
-    return float(noise)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import equinox as eqx
-import jax.numpy as jnp
+import jax
 import numpy as np
-from jax.scipy.special import erfc, log_ndtr
+import scipy.special
 
-from solvable.channels.base import NARROW, Channel, Posterior, Rows, pad_rows
+from solvable.channels.base import NARROW, Channel, Posterior, PosteriorKernel, Rows, pad_rows
 from solvable.numerics.gaussian import RADIUS, ladder_edges, normal_density, panels, standard_edges
 from solvable.targets.landscape import Landscape
 
@@ -38,7 +38,7 @@ class LevelSets(NamedTuple):
     log_present: Any
 
 
-class LevelSetPosterior(eqx.Module):
+class LevelSetPosterior(PosteriorKernel):
     """Log-sum-exp over the roots and intervals of each row.
 
     A root c has weight N(c; omega, V) / |g'(c)|; an interval [a, b] has weight Phi((b-omega)/s) - Phi((a-omega)/s) and
@@ -48,44 +48,45 @@ class LevelSetPosterior(eqx.Module):
 
     guarded: bool = eqx.field(static=True, default=True)
 
-    def __call__(self, observation: LevelSets, omega: Any, V: Any) -> Posterior:
-        s = jnp.sqrt(V)
-        centre = jnp.asarray(omega)[..., None]
+    def evaluate(self, xp: Any, observation: LevelSets, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+        s = xp.sqrt(V)
+        centre = omega[..., None]
         parts = []
         if observation.root.shape[-1]:
             u = (observation.root - centre) / s
-            log_weight = observation.log_jacobian - u**2 / 2 - jnp.log(2 * jnp.pi * V) / 2
-            parts.append((log_weight, u, jnp.zeros_like(u)))
+            log_weight = observation.log_jacobian - u**2 / 2 - xp.log(2 * xp.pi * V) / 2
+            parts.append((log_weight, u, xp.zeros_like(u)))
         if observation.lower.shape[-1]:
             a, b = (observation.lower - centre) / s, (observation.upper - centre) / s
-            log_mass, mean, variance = _truncated_normal(a, b, self.guarded)
+            log_mass, mean, variance = _truncated_normal(xp, a, b, self.guarded)
             parts.append((observation.log_present + log_mass, mean, variance))
-        log_weight, u, spread = (jnp.concatenate(part, -1) for part in zip(*parts, strict=True))
-        largest = jnp.max(log_weight, -1, keepdims=True)
-        weight = jnp.exp(log_weight - largest)
-        total = jnp.sum(weight, -1)
-        mean = jnp.sum(weight * u, -1) / total
-        variance = jnp.sum(weight * (spread + (u - mean[..., None]) ** 2), -1) / total
-        return Posterior(jnp.log(total) + largest[..., 0], omega + s * mean, V * variance)
+        log_weight, u, spread = (xp.concatenate(part, -1) for part in zip(*parts, strict=True))
+        largest = xp.max(log_weight, -1, keepdims=True)
+        weight = xp.exp(log_weight - largest)
+        total = xp.sum(weight, -1)
+        mean = xp.sum(weight * u, -1) / total
+        variance = xp.sum(weight * (spread + (u - mean[..., None]) ** 2), -1) / total
+        return Posterior(xp.log(total) + largest[..., 0], omega + s * mean, V * variance)
 
 
-def _truncated_normal(a: Any, b: Any, guarded: bool) -> tuple[Any, Any, Any]:
+def _truncated_normal(xp: Any, a: Any, b: Any, guarded: bool) -> tuple[Any, Any, Any]:
     """Log mass, mean and variance of a standard normal on [a, b]; `guarded` keeps them exact in the far tails."""
+    special = scipy.special if xp is np else jax.scipy.special
     flip = a + b > 0
-    low, high = jnp.where(flip, -b, a), jnp.where(flip, -a, b)
+    low, high = xp.where(flip, -b, a), xp.where(flip, -a, b)
     if guarded:
-        log_low, log_high = log_ndtr(low), log_ndtr(high)
-        log_mass = log_high + jnp.log1p(-jnp.exp(jnp.minimum(log_low - log_high, -1e-300)))
+        log_low, log_high = special.log_ndtr(low), special.log_ndtr(high)
+        log_mass = log_high + xp.log1p(-xp.exp(xp.minimum(log_low - log_high, -1e-300)))
     else:
-        log_mass = jnp.log(jnp.maximum((erfc(-high / jnp.sqrt(2)) - erfc(-low / jnp.sqrt(2))) / 2, 1e-300))
-    log_mass = jnp.maximum(log_mass, -1e300)
-    density_low = jnp.exp(-(low**2) / 2 - log_mass) / jnp.sqrt(2 * jnp.pi)
-    density_high = jnp.exp(-(high**2) / 2 - log_mass) / jnp.sqrt(2 * jnp.pi)
+        log_mass = xp.log(xp.maximum((special.erfc(-high / xp.sqrt(2)) - special.erfc(-low / xp.sqrt(2))) / 2, 1e-300))
+    log_mass = xp.maximum(log_mass, -1e300)
+    density_low = xp.exp(-(low**2) / 2 - log_mass) / xp.sqrt(2 * xp.pi)
+    density_high = xp.exp(-(high**2) / 2 - log_mass) / xp.sqrt(2 * xp.pi)
     mean = density_low - density_high
     variance = 1 + low * density_low - high * density_high - mean**2
     # Rounding can leave a narrow interval's mean outside of it, or its variance negative.
-    mean, variance = jnp.clip(mean, low, high), jnp.clip(variance, 0.0, (high - low) ** 2 / 4)
-    return log_mass, jnp.where(flip, -mean, mean), variance
+    mean, variance = xp.clip(mean, low, high), xp.clip(variance, 0.0, (high - low) ** 2 / 4)
+    return log_mass, xp.where(flip, -mean, mean), variance
 
 
 class LevelSetChannel(Channel):

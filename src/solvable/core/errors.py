@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 
 class SolvableError(Exception):
     """Base class of every error that the library raises on purpose."""
@@ -29,6 +32,18 @@ class TargetError(SolvableError, ValueError):
         if text is not None and column is not None:
             message = f"{message} (column {column})\n  {text}\n  {' ' * (column - 1)}^"
         super().__init__(message)
+
+
+def checked_variance(noise: Any) -> float:
+    """`noise` as a float, or a `ValueError` unless it is a finite number, zero or positive."""
+    takes = "a variance: a finite number, zero or positive"
+    try:
+        value = float(noise)
+    except (TypeError, ValueError):
+        raise bad_parameter("noise", noise, takes) from None
+    if not (math.isfinite(value) and value >= 0):
+        raise bad_parameter("noise", noise, takes)
+    return value
 
 
 def bad_parameter(name: str, got: object, takes: str) -> ValueError:

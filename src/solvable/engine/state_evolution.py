@@ -75,7 +75,7 @@ class InformationTable:
 
     def relative_error(self, t: np.ndarray) -> np.ndarray:
         """The estimated relative error of I: what fewer nodes change, and the truncation of the table."""
-        return np.interp(t, _PROBES, self.probe_error) + self.log_information.error + 1e-12
+        return np.interp(t, _PROBES, self.probe_error) + self.log_information.error + 1e-7
 
 
 @dataclasses.dataclass(frozen=True)

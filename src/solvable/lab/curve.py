@@ -123,7 +123,7 @@ class Curve:
             raise ValueError(nothing)
         theory = self.theory(metric).where(self.dataset["status"] == Status.CONVERGED)
         mean, error, count = self.summary(metric)
-        error = np.hypot(error, resolution)
+        error = xr.apply_ufunc(np.hypot, error, resolution)
         theory, mean, error, count = xr.broadcast(theory, mean, error, count)
         usable = (theory.notnull() & mean.notnull() & (count >= 2)).values
         if not usable.any():

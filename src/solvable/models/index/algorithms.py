@@ -12,19 +12,13 @@ inputs, without their d coordinates.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from solvable.channels import Channel
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Data
-from solvable.core.precision import float64
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import AMPReport, OutputStep, SignalStep, amp, precision_from_norm, uninformed_start
@@ -41,62 +35,26 @@ _SMALLEST_V = 1e-6
 
 
 class ChannelOutput:
-    """The output denoiser of a one-projection channel: the posterior of z given each label, compiled once a channel.
+    """The output denoiser of a one-projection channel: the posterior of z given each label."""
 
-    A channel may carry `numpy_kernel`, its kernel written with NumPy, which then makes the steps: handing a few
-    thousand elements over to XLA's threads and back takes longer than a closed-form posterior itself.
-    """
-
-    @float64
     def __init__(self, channel: Channel, y: np.ndarray):
-        arrays, static = eqx.partition(channel.kernel, eqx.is_array)
-        observation = channel.observe(y)
-        self._numpy_kernel, self._labels = getattr(channel, "numpy_kernel", None), observation
-        observation = jax.tree.map(jnp.asarray, observation)
-        compiled = _compiled(static)
-        self._step, self._log_Z, self._second_moment = (functools.partial(f, arrays, observation) for f in compiled)
+        self._posterior, self._labels = channel.posterior, channel.observe(y)
 
-    @float64
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
-        if self._numpy_kernel is not None:
-            omega, v = Omega[:, 0], V[0, 0]
-            _, mean, variance = self._numpy_kernel(self._labels, omega, v)
-            g, minus_derivative = ((mean - omega) / v)[:, None], np.full((1, 1), 1 / v - variance.mean() / v**2)
-        else:
-            g, minus_derivative = map(np.asarray, self._step(Omega, V))
-        return OutputStep(g, minus_derivative, lambda: self.log_Z(Omega, V))
+        omega, v = Omega[:, 0], V[0, 0]
+        _, mean, variance = self._posterior(self._labels, omega, v, evidence=False)
+        g = (mean - omega) / v
+        minus_derivative = np.full((1, 1), 1 / v - np.add.reduce(variance) / (len(omega) * v**2))
+        return OutputStep(g[:, None], minus_derivative, lambda: self.log_Z(Omega, V))
 
-    @float64
     def log_Z(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The log evidence of each label, (n,)."""
-        return np.asarray(self._log_Z(Omega, V))
+        return self._posterior(self._labels, Omega[:, 0], V[0, 0]).log_Z
 
-    @float64
     def second_moment(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """$E[z^2|y,\\omega,V]$ of each label, (n,)."""
-        return np.asarray(self._second_moment(Omega, V))
-
-
-@functools.lru_cache(maxsize=64)
-def _compiled(static: Any) -> tuple[Callable[..., Any], ...]:
-    """The compiled functions of a kernel, shared by all channels that differ in their arrays only."""
-
-    def posterior(arrays, observation, Omega, V):
-        return eqx.combine(arrays, static)(observation, Omega[:, 0], V[0, 0])
-
-    def step(arrays, observation, Omega, V):
-        found, v = posterior(arrays, observation, Omega, V), V[0, 0]
-        minus_derivative = 1 / v - jnp.mean(found.variance) / v**2
-        return (found.mean[:, None] - Omega) / v, jnp.reshape(minus_derivative, (1, 1))
-
-    def log_Z(arrays, observation, Omega, V):
-        return posterior(arrays, observation, Omega, V).log_Z
-
-    def second_moment(arrays, observation, Omega, V):
-        found = posterior(arrays, observation, Omega, V)
+        found = self._posterior(self._labels, Omega[:, 0], V[0, 0])
         return found.variance + found.mean**2
-
-    return jax.jit(step), jax.jit(log_Z), jax.jit(second_moment)
 
 
 class PriorSignal:
@@ -220,7 +178,6 @@ def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.r
     return metrics | _label_errors(model, z, omega, 1 - q)
 
 
-@float64
 def _label_errors(model: MultiIndex, z: np.ndarray, omega: np.ndarray, V: float) -> dict[str, float]:
     V = min(max(V, _SMALLEST_V), 1.0)
     label = model.target.numpy(z[:, None])

@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 
 from solvable.channels import Channel, channel_of
-from solvable.core.errors import NotSolvable, bad_parameter
+from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
 from solvable.core.model import Data, Model
 from solvable.priors import Prior, as_prior
 from solvable.targets.target import Target
@@ -52,7 +52,7 @@ class MultiIndex(Model):
         if named_channel is not None and noise != 0:
             raise bad_parameter("noise", noise, f"0 with the named channel {named_channel!r}, which has its own")
         self.target = _as_target(target)
-        self.noise = _variance(noise)
+        self.noise = checked_variance(noise)
         self.prior = as_prior(prior)
         self.named_channel = named_channel
 
@@ -78,14 +78,3 @@ def _as_target(target: str | Target | Callable[..., Any]) -> Target:
     if isinstance(target, Target):
         return target
     return Target(target, projections=1) if callable(target) else Target(target)
-
-
-def _variance(noise: Any) -> float:
-    takes = "a variance: a finite number, zero or positive"
-    try:
-        value = float(noise)
-    except (TypeError, ValueError):
-        raise bad_parameter("noise", noise, takes) from None
-    if not (np.isfinite(value) and value >= 0):
-        raise bad_parameter("noise", noise, takes)
-    return value

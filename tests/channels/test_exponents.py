@@ -1,0 +1,147 @@
+"""Exponents and weak recovery: closed forms, level sets by hand, and reference values."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from solvable.channels import Probit, exponents, generic_channel
+from solvable.targets.target import Target
+
+
+@functools.cache
+def channel(text, noise=0.0):
+    return generic_channel(Target(text), noise)
+
+
+@pytest.mark.parametrize(
+    ("text", "exponent"),
+    [
+        ("z", 1),
+        ("abs(z)", 2),
+        ("he2(z)", 2),
+        ("he3(z)", 1),
+        ("he4(z)", 2),
+        ("abs(z) < 1", 2),
+        ("relu(z)", 1),
+        ("z**2*exp(-z**2)", 4),
+        ("cos(2*z)", 2),
+        ("sign(z*(z**2 - 3))", 1),
+        ("min(abs(z), 1)", 2),
+    ],
+)
+def test_generative_exponent(text, exponent):
+    assert exponents.generative_exponent(channel(text)) == exponent
+
+
+def test_hard_target_is_hard_however_it_is_written():
+    """Labels that fix each other say the same: a monotone function of a label keeps the exponent."""
+    for text in ("z**2*exp(-z**2)", "z**4*exp(-2*z**2)", "tanh(z**2*exp(-z**2))"):
+        assert exponents.generative_exponent(channel(text)) == 4
+        assert exponents.weak_recovery(channel(text)) == np.inf
+
+
+def test_hard_interval_by_its_edge():
+    # P-weighted flux k phi(k) equal at both ends, k e^(-k^2/2) the same, cancels E[z^2 - 1 | y].
+    low = 0.5
+    high = low
+    for _ in range(200):  # the larger solution of x = sqrt(2 log(x / (low e^(-low^2/2))))
+        high = np.sqrt(2 * np.log(max(high, 1.5) / (low * np.exp(-(low**2) / 2))))
+    text = f"step(abs(z) - 0.5)*step({high:.17g} - abs(z))"
+    spectrum = exponents.label_spectrum(channel(text))
+    assert spectrum[2] < 1e-20 < 1e-3 < spectrum[4]
+    assert exponents.weak_recovery(channel(text)) == np.inf
+
+
+def test_spectrum_of_an_invertible_target_is_one_and_of_the_sign_its_coefficients():
+    assert np.allclose(exponents.label_spectrum(channel("z**3"))[:9], 1, rtol=1e-6)
+    spectrum = exponents.label_spectrum(channel("sign(z)"), 7)
+    # E[h_k|y] = y c_k for odd k, E[sign(z) h_k] = 2 phi(0) He_{k-1}(0) / sqrt(k!).
+    exact = [1, 2 / np.pi, 0, 2 / np.pi / 6, 0, 2 / np.pi * 9 / 120, 0, 2 / np.pi * 225 / 5040]
+    assert np.allclose(spectrum, exact, atol=1e-9)
+
+
+def test_spectrum_of_absolute_is_the_even_half():
+    spectrum = exponents.label_spectrum(channel("abs(z)"), 8)
+    assert np.allclose(spectrum, [1, 0, 1, 0, 1, 0, 1, 0, 1], atol=1e-6)
+
+
+def test_an_oscillating_sign_is_trivial_with_a_tiny_mass():
+    """The first coefficient of sign(sin(5 z)) is 2e-5, not zero: its square is all that one step sees."""
+    k = np.arange(1, 40)
+    c_1 = 2 * norm.pdf(0) * (1 + 2 * np.sum((-1.0) ** k * np.exp(-((k * np.pi / 5) ** 2) / 2)))
+    assert c_1**2 == pytest.approx(5e-10, rel=0.3)
+    spectrum = exponents.label_spectrum(channel("sign(sin(5*z))"))
+    assert spectrum[1] == pytest.approx(c_1**2, rel=1e-4)
+    assert exponents.generative_exponent(channel("sign(sin(5*z))")) == 1
+    assert exponents.weak_recovery(channel("sign(sin(5*z))")) == 0
+
+
+@pytest.mark.parametrize("text", ["z", "relu(z)", "he3(z)", "sign(z)", "z**2 + z/10"])
+def test_trivial_targets_have_no_threshold(text):
+    assert exponents.weak_recovery(channel(text)) == 0
+
+
+@pytest.mark.parametrize("k", [0.5, 1.0, 2.0])
+def test_interval_has_a_closed_form(k):
+    """1{|z| < k}: E[G^2] = (2 k phi(k))^2 / (P (1 - P)), P = P(|z| < k)."""
+    p = norm.cdf(k) - norm.cdf(-k)
+    exact = p * (1 - p) / (2 * k * norm.pdf(k)) ** 2
+    assert exponents.weak_recovery(channel(f"abs(z) < {k}")) == pytest.approx(exact, rel=1e-9)
+
+
+@pytest.mark.parametrize("text", ["abs(z)", "z**2", "exp(-z**2)", "log(abs(z))", "cosh(z)", "abs(z)**3"])
+def test_every_one_to_one_function_of_absolute_is_phase_retrieval(text):
+    text = text.replace("cosh(z)", "exp(z) + exp(-z)")
+    assert exponents.weak_recovery(channel(text)) == pytest.approx(0.5, rel=1e-6)
+
+
+def test_fourth_hermite_polynomial_against_its_roots():
+    """E[G^2] for he4 from its four roots z^2 = 3 -+ sqrt(6 + y), on a fine grid of the true z."""
+    z = np.linspace(-9, 9, 2_000_001)
+    y = z**4 - 6 * z**2 + 3
+    inner, outer = 3 - np.sqrt(6 + y), 3 + np.sqrt(6 + y)
+    numerator = denominator = 0.0
+    for square in (inner, outer):
+        c = np.sqrt(np.maximum(square, 1e-300))
+        weight = np.where(square > 0, np.exp(-square / 2) / np.maximum(np.abs(c**3 - 3 * c), 1e-9), 0.0)
+        numerator, denominator = numerator + weight * (square - 1), denominator + weight
+    G = numerator / denominator
+    exact = 1 / (np.sum(norm.pdf(z) * G**2) * (z[1] - z[0]))
+    found = exponents.weak_recovery(channel("he4(z)"))
+    assert found == pytest.approx(exact, rel=1e-5)
+    assert found == pytest.approx(0.6448505, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "noise", "value", "tolerance"),
+    [
+        ("z**2", 0.25, 0.54165, 5e-5),
+        ("abs(z)", 0.1, 0.6042876814, 4e-6),
+        ("abs(z)", 0.25, 0.7740222985, 4e-6),
+        ("abs(z)", 1.0, 1.7620599188, 4e-6),
+    ],
+)
+def test_noisy_thresholds(text, noise, value, tolerance):
+    """Values of an independent computation; noise only delays."""
+    found = exponents.weak_recovery(channel(text, noise))
+    assert found == pytest.approx(value, abs=tolerance)
+    assert found > 0.5
+
+
+def test_noise_does_not_change_the_class():
+    assert exponents.weak_recovery(channel("z**2*exp(-z**2)", 0.1)) == np.inf
+    assert exponents.weak_recovery(channel("he3(z)", 0.1)) == 0
+    assert exponents.weak_recovery(Probit(0.5)) == 0
+
+
+def test_threshold_is_the_slope_of_the_information_at_nothing_known():
+    """alpha_weak = 1 / E[G^2], and I(q) ~ q E[G^2] for an even target: two different computations."""
+    q = 1e-4
+    for text in ("abs(z)", "he4(z)", "abs(z) < 1", "min(abs(z), 1)"):
+        slope = channel(text).information(np.array([1 - q])).information[0] / q
+        # The next term is of relative order q.
+        assert 1 / slope == pytest.approx(exponents.weak_recovery(channel(text)), rel=1e-3)
