@@ -73,8 +73,8 @@ def _average(shape: Landscape, V: np.ndarray, local_error, extra_breaks=None) ->
 
 def _ties(shape: Landscape, q: float, v: float) -> np.ndarray:
     """The omega where the most probable class changes: the error has a kink there."""
-    omega = np.sqrt(q) * np.linspace(-8.0, 8.0, 1602)
-    near = (shape.edges[:, None] + np.sqrt(v) * np.linspace(-4.0, 4.0, 41)).ravel()
+    omega = np.sqrt(q) * np.linspace(-8.0, 8.0, 322)
+    near = (shape.edges[:, None] + np.sqrt(v) * np.linspace(-4.0, 4.0, 25)).ravel()
     omega = np.unique(np.concatenate([omega, near]))
     best = np.argmax(class_probabilities(shape, omega, v), -1)
     change = np.nonzero(best[1:] != best[:-1])[0]

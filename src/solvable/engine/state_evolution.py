@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.optimize import elementwise
 
 from solvable.core.status import Status
 from solvable.numerics import interpolation
 from solvable.numerics.interpolation import PiecewiseChebyshev
+from solvable.numerics.roots import illinois
 
 _EDGES = np.array([-12.0, -7.0, -4.0, -2.0, -0.5, 1.0, 2.5, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0])
 _DEGREE = 10
@@ -198,8 +199,13 @@ class ScalarStateEvolution:
 
     def _logit(self, qhat: np.ndarray) -> np.ndarray:
         """t = log(q / V) at qhat, bounded where V underflows."""
-        V = np.maximum(self.prior.mmse(qhat), 1e-300)
-        return np.log(np.maximum(self.prior.overlap(qhat), 1e-300)) - np.log(V)
+        mmse, overlap = self._signal
+        return np.log(np.maximum(overlap(qhat), 1e-300)) - np.log(np.maximum(mmse(qhat), 1e-300))
+
+    @functools.cached_property
+    def _signal(self) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
+        # Taking a method off an equinox module costs more than the method itself: do it once.
+        return self.prior.mmse, self.prior.overlap
 
     def _crossing(self, index: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """qhat where the curve crosses alpha in the grid cells that end at `index`."""
@@ -209,9 +215,10 @@ class ScalarStateEvolution:
         high = grid[index]
         if not index.size:
             return high
-        found = elementwise.find_root(lambda x, level: self.log_alpha(x) - level, (low, high), args=(level,))
         # Where the continuation does not cross, the fixed point lies below every q that matters.
-        return np.exp(np.where(found.success, found.x, low))
+        crosses = self.log_alpha(low) < level
+        root = illinois(lambda x: self.log_alpha(x) - level, np.where(crosses, low, high - 1e-9), high)
+        return np.exp(np.where(crosses, root, low))
 
     def _stable(self, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Every stable fixed point as (row of alpha, qhat): 0, the rises of the curve, infinity for q = 1."""

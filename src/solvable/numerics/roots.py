@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 
 class _Bracket(NamedTuple):
@@ -101,3 +102,27 @@ def _interpolate(s: _Bracket) -> jax.Array:
     t = t + (s.c - s.a) / (s.b - s.a) * s.fa / (s.fc - s.fa) * s.fb / (s.fc - s.fb)
     safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & jnp.isfinite(t)
     return jnp.where(safe, t, 0.5)
+
+
+def illinois(function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Roots of a NumPy function in brackets [low, high] that are known to enclose one, elementwise.
+
+    Regula falsi in the Illinois form (the weight of an end kept twice is halved), to rounding: a handful of calls for
+    functions that are nearly linear on their bracket, for which a general solver's overhead would dominate.
+    """
+    f_low, f_high = function(low), function(high)
+    root, before = high, np.zeros(np.shape(high))
+    for _ in range(100):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            trial = (low * f_high - high * f_low) / (f_high - f_low)
+        root = np.where((trial > low) & (trial < high), trial, (low + high) / 2)
+        value = function(root)
+        if np.all((np.abs(value) < 1e-12) | (high - low < 1e-13 * (1 + np.abs(root)))):
+            break
+        left = np.sign(value) == np.sign(f_low)
+        kept = np.where(left, 1, -1)
+        weight = np.where(kept == before, 0.5, 1.0)
+        low, high = np.where(left, root, low), np.where(left, high, root)
+        f_low, f_high = np.where(left, value, weight * f_low), np.where(left, weight * f_high, value)
+        before = kept
+    return root
