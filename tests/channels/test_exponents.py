@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.stats import norm
 
 from solvable.channels import Probit, exponents, generic_channel
@@ -99,21 +100,23 @@ def test_every_one_to_one_function_of_absolute_is_phase_retrieval(text):
     assert exponents.weak_recovery(channel(text)) == pytest.approx(0.5, rel=1e-6)
 
 
-def test_fourth_hermite_polynomial_against_its_roots():
-    """E[G^2] for he4 from its four roots z^2 = 3 -+ sqrt(6 + y), on a fine grid of the true z."""
-    z = np.linspace(-9, 9, 2_000_001)
-    y = z**4 - 6 * z**2 + 3
-    inner, outer = 3 - np.sqrt(6 + y), 3 + np.sqrt(6 + y)
-    numerator = denominator = 0.0
-    for square in (inner, outer):
-        c = np.sqrt(np.maximum(square, 1e-300))
-        weight = np.where(square > 0, np.exp(-square / 2) / np.maximum(np.abs(c**3 - 3 * c), 1e-9), 0.0)
-        numerator, denominator = numerator + weight * (square - 1), denominator + weight
-    G = numerator / denominator
-    exact = 1 / (np.sum(norm.pdf(z) * G**2) * (z[1] - z[0]))
+def test_fourth_hermite_polynomial_by_its_roots():
+    """he4(c) = he4(z) has the roots +-z, +-sqrt(6 - z^2); |he4'(c)| = 4 |c| |z^2 - 3|, so they weigh exp(-c^2/2)/|c|."""
+
+    def integrand(z):
+        own, other = z * z, 6 - z * z
+        weight = np.exp(-own / 2) / z
+        if other <= 0:
+            return (own - 1) ** 2 * norm.pdf(z)
+        partner = np.exp(-other / 2) / np.sqrt(other)
+        return ((weight * (own - 1) + partner * (other - 1)) / (weight + partner)) ** 2 * norm.pdf(z)
+
+    ends = [1e-12, np.sqrt(3), np.sqrt(6), 9]
+    parts = zip(ends[:-1], ends[1:], strict=True)
+    exact = 1 / (2 * sum(quad(integrand, a, b, epsrel=1e-10, limit=200)[0] for a, b in parts))
     found = exponents.weak_recovery(channel("he4(z)"))
-    assert found == pytest.approx(exact, rel=1e-5)
-    assert found == pytest.approx(0.6448505, abs=1e-6)
+    assert found == pytest.approx(exact, rel=1e-7)
+    assert found == pytest.approx(0.6448505, abs=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import ndtr
 from scipy.stats import norm, truncnorm
 
 from solvable.channels import generic_channel
@@ -56,7 +58,7 @@ def test_posterior_is_the_limit_of_thin_shells(text):
         y = float(g(one[0]))
         found = channel(text).posterior(channel(text).observe(np.array([y])), np.array([one[1]]), one[2])
         # The error of a shell is quadratic in its width, and two widths extrapolate it away.
-        wide, thin = (np.array(thin_shell(g, y, one[1], one[2], w)) for w in (1e-2, 5e-3))
+        wide, thin = (np.array(thin_shell(g, y, one[1], one[2], w)) for w in (2e-3, 1e-3))
         log_Z, mean, variance = thin + (thin - wide) / 3
         assert found.log_Z[0] == pytest.approx(log_Z, abs=2e-5)
         assert found.mean[0] == pytest.approx(mean, abs=2e-5)
@@ -153,31 +155,38 @@ def test_information_against_monte_carlo(text):
     assert abs(error.mean()) < 4 * error.std() / 200
 
 
-def he4_roots(y):
-    """z^2 = 3 -+ sqrt(6 + y): the real roots, with a mask."""
-    r = np.sqrt(np.maximum(6 + y, 0))
-    inner, outer = 3 - r, 3 + r
-    small, large = np.sqrt(np.maximum(inner, 0)), np.sqrt(outer)
-    return np.stack([-large, -small, small, large]), np.stack([outer > 0, inner > 0, inner > 0, outer > 0])
+def graded(edges, nodes):
+    """Gauss-Legendre on consecutive panels, with t = u^2 (3 - 2 u) against square roots at their ends."""
+    u, w = np.polynomial.legendre.leggauss(nodes)
+    u, w = (u + 1) / 2, w / 2
+    t, w = u**2 * (3 - 2 * u), w * 6 * u * (1 - u)
+    parts = list(zip(edges[:-1], edges[1:], strict=True))
+    return np.concatenate([a + (b - a) * t for a, b in parts]), np.concatenate([(b - a) * w for a, b in parts])
 
 
 @pytest.mark.parametrize("q", [0.3, 0.9])
-def test_four_roots_against_a_dense_grid(q):
+def test_four_roots_by_hand(q):
+    """he4(c) = he4(z) has the roots c = +-z and +-sqrt(6 - z^2), where |he4'(c)| = 4 |c| |z^2 - 3|."""
     V = 1 - q
-    z = np.linspace(-8, 8, 16_002)
-    pdf = norm.pdf(z) * (z[1] - z[0])
-    root, real = he4_roots(z**4 - 6 * z**2 + 3)
-    slope = np.maximum(np.abs(4 * root**3 - 12 * root), 1e-12)
-    x = np.linspace(-6, 6, 49)
-    x_weight = norm.pdf(x) / norm.pdf(x).sum()
+    z, weight = graded([0, 1, np.sqrt(3), np.sqrt(6), 4, 8], 60)
+    partner = np.sqrt(np.maximum(6 - z**2, 0))
+    root = np.stack([-z, z, -partner, partner])
+    real = np.stack([z > 0, z > 0, z**2 < 6, z**2 < 6])
     total = 0.0
-    for node, w in zip(x, x_weight, strict=True):
-        omega = q * z + np.sqrt(q * V) * node
-        exponent = np.where(real, -((root - omega) ** 2) / (2 * V), -np.inf)
-        weight = np.exp(exponent - exponent.max(0)) / slope
-        mean = np.sum(weight * root, 0) / weight.sum(0)
-        total += w * np.sum(pdf * ((mean - omega) / V) ** 2)
-    assert information("he4(z)").information[Q.index(q)] == pytest.approx(total, rel=2e-5)
+    for x in np.linspace(-6, 6, 61):
+        omega = q * z + np.sqrt(q * V) * x
+        log_weight = np.where(
+            real, -((root - omega) ** 2) / (2 * V) - np.log(np.maximum(np.abs(root), 1e-300)), -np.inf
+        )
+        share = np.exp(log_weight - log_weight.max(0))
+        mean = np.sum(share * root, 0) / share.sum(0)
+        total += 0.2 * norm.pdf(x) * np.sum(2 * weight * norm.pdf(z) * ((mean - omega) / V) ** 2)
+    assert information("he4(z)").information[Q.index(q)] == pytest.approx(total, rel=2e-6)
+
+
+def density(x):
+    """The standard normal density, quicker on scalars than SciPy's."""
+    return math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
 
 def atoms_information(intervals, q):
@@ -187,10 +196,10 @@ def atoms_information(intervals, q):
     def integrand(omega):
         total = 0.0
         for atom in intervals:
-            p = sum(norm.cdf((b - omega) / s) - norm.cdf((a - omega) / s) for a, b in atom)
-            slope = sum(norm.pdf((a - omega) / s) - norm.pdf((b - omega) / s) for a, b in atom) / s
+            p = sum(ndtr((b - omega) / s) - ndtr((a - omega) / s) for a, b in atom)
+            slope = sum(density((a - omega) / s) - density((b - omega) / s) for a, b in atom) / s
             total += slope**2 / p if p > 1e-14 else 0.0
-        return total * norm.pdf(omega, 0, np.sqrt(q))
+        return total * density(omega / np.sqrt(q)) / np.sqrt(q)
 
     reach = 8 * np.sqrt(q)
     points = sorted({e for atom in intervals for ends in atom for e in ends if abs(e) < reach})
@@ -274,8 +283,8 @@ def test_the_error_estimate_is_honest(text, q, request):
 
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_far_tails_stay_finite(text):
-    """Omega may be wildly wrong in the first steps of an algorithm, and V small: still numbers, inside the level set."""
-    z = np.array([-2.3, -1.0001, -0.4, 1e-9, 0.7, 1.9])
+    """Omega may be wildly wrong in the first steps of an algorithm, and V small: still numbers."""
+    z = np.array([-2.3, -1.0001, -0.4, 1e-3, 0.7, 1.9])
     observation = channel(text).observe(FUNCTIONS[text](z))
     for centre in (-300.0, -40.0, -7.0, 0.0, 7.0, 40.0, 300.0):
         for V in (1e-9, 1e-4, 0.1, 1.0):
@@ -297,10 +306,22 @@ def test_a_far_atom_is_entered_at_its_edge():
     assert np.allclose(posterior.mean, [truncnorm.mean(-41, -39, 40), truncnorm.mean(39, 41, -40)], atol=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="a label without preimage (outside the range, or on a critical value) gives NaN")
-@pytest.mark.parametrize(("text", "label"), [("abs(z)", -0.5), ("abs(z)", 0.0), ("he4(z)", -6.0), ("-1 < z < 1", 0.5)])
+@pytest.mark.xfail(strict=True, reason="a label on a critical value has no preimage in the open branches: NaN")
+@pytest.mark.parametrize(("text", "z"), [("cos(2*z)", 1e-9), ("abs(z)", 0.0), ("he4(z)", 0.0), ("he4(z)", 1e-9)])
+def test_labels_drawn_at_turning_points_are_not_nan(text, z):
+    """z within 1e-8 of a turning point gives the critical value itself: one label in 1e7, more in a large sample."""
+    observation = channel(text).observe(FUNCTIONS[text](np.array([z])))
+    with np.errstate(invalid="ignore"):
+        posterior = channel(text).posterior(observation, np.array([0.3]), 0.5)
+    assert np.isfinite(posterior.mean).all() and np.isfinite(posterior.variance).all()
+
+
+@pytest.mark.xfail(strict=True, reason="a label outside the range of the target gives NaN, without an error")
+@pytest.mark.parametrize(("text", "label"), [("abs(z)", -0.5), ("he4(z)", -6.5), ("-1 < z < 1", 0.5)])
 def test_impossible_labels_are_not_nan(text, label):
-    posterior = channel(text).posterior(channel(text).observe(np.array([label])), np.array([0.3]), 0.5)
+    observation = channel(text).observe(np.array([label]))
+    with np.errstate(invalid="ignore"):
+        posterior = channel(text).posterior(observation, np.array([0.3]), 0.5)
     assert np.isfinite(posterior.mean).all() and np.isfinite(posterior.variance).all()
 
 

@@ -28,8 +28,8 @@ def information(text, noise, fineness=1.0):
 @pytest.mark.parametrize("noise", [0.01, 1.0])
 def test_identity_is_the_conjugate_gaussian(noise):
     found, exact = information("z", noise), Linear(noise).information(1 - Q)
-    assert np.allclose(found.information, exact.information, rtol=2e-6)
-    assert np.allclose(found.entropy, exact.entropy, atol=2e-6)
+    assert np.allclose(found.information, exact.information, rtol=5e-6)
+    assert np.allclose(found.entropy, exact.entropy, rtol=0, atol=5e-6)
     y, omega = np.array([0.3, -2.0, 1.0]), np.array([1.0, 0.5, -1.0])
     one = channel("z", noise).posterior(channel("z", noise).observe(y), omega, 0.4)
     other = Linear(noise).posterior(Linear(noise).observe(y), omega, 0.4)
@@ -58,14 +58,15 @@ def absolute_mixture(y, omega, V, noise):
 @pytest.mark.parametrize("noise", [1e-4, 0.1, 2.0])
 def test_posterior_of_absolute_is_two_cut_gaussians(noise):
     rng = np.random.default_rng(2)
-    z, omega = rng.standard_normal(100), rng.standard_normal(100)
-    y = np.abs(z) + np.sqrt(noise) * rng.standard_normal(100)
-    for V in (1.0, 0.1):
+    z, x, xi = rng.standard_normal((3, 100))
+    y = np.abs(z) + np.sqrt(noise) * xi
+    for V in (0.9, 0.1, 1e-3):
+        omega = (1 - V) * z + np.sqrt(V * (1 - V)) * x
         found = channel("abs(z)", noise).posterior(channel("abs(z)", noise).observe(y), omega, V)
         log_Z, mean, variance = absolute_mixture(y, omega, V, noise)
-        assert np.allclose(found.log_Z, log_Z, atol=1e-5)
-        assert np.allclose(found.mean, mean, atol=1e-5)
-        assert np.allclose(found.variance, variance, atol=1e-5)
+        assert np.allclose(found.log_Z, log_Z, rtol=0, atol=1e-6)
+        assert np.allclose(found.mean, mean, rtol=0, atol=1e-6)
+        assert np.allclose(found.variance, variance, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.1, 2.0])
@@ -81,6 +82,7 @@ def test_information_of_absolute_against_a_dense_grid(noise):
         assert information("abs(z)", noise).entropy[i] == pytest.approx(np.sum(weight * log_Z), abs=2e-5)
 
 
+@pytest.mark.slow
 def test_saturating_target_with_little_noise():
     """tanh(2 z) with noise 0.01: a sharp edge in a wide posterior. Values of an independent dense-grid computation."""
     reference = [0.8946421355, 1.1618389108, 2.3485458980, 9.9387964608]
@@ -110,7 +112,7 @@ def test_flats_and_noise_against_a_dense_grid(text):
     assert information(text, noise).information[2] == pytest.approx(total, rel=2e-5)
 
 
-@pytest.mark.parametrize(("text", "noise"), [("abs(z)", 0.1), ("tanh(2*z)", 0.01), ("min(abs(z), 1)", 0.2)])
+@pytest.mark.parametrize(("text", "noise"), [("abs(z)", 0.1), ("min(abs(z), 1)", 0.2)])
 def test_entropy_has_slope_half_the_information(text, noise):
     h = 1e-3
     entropy = channel(text, noise).information(1 - np.concatenate([Q + h, Q - h])).entropy
@@ -120,7 +122,7 @@ def test_entropy_has_slope_half_the_information(text, noise):
 def test_nishimori_by_sampling():
     """E[mean^2] = E[mean z], E[(z - mean)^2] = E[variance], and I is the mean square of g: labels from the model."""
     rng, q, size = np.random.default_rng(4), 0.7, 20_000
-    one = channel("tanh(2*z)", 0.01)
+    one = channel("min(abs(z), 1)", 0.2)
     omega = np.sqrt(q) * rng.standard_normal(size)
     z = omega + np.sqrt(1 - q) * rng.standard_normal(size)
     posterior = one.posterior(one.observe(one.sample(z, rng)), omega, 1 - q)
@@ -128,7 +130,7 @@ def test_nishimori_by_sampling():
     differences = {
         "overlap": posterior.mean * (z - posterior.mean),
         "variance": (z - posterior.mean) ** 2 - posterior.variance,
-        "information": square - information("tanh(2*z)", 0.01).information[2],
+        "information": square - information("min(abs(z), 1)", 0.2).information[2],
         "nishimori": square - 1 / (1 - q) + posterior.variance / (1 - q) ** 2,
     }
     for what, difference in differences.items():
@@ -143,7 +145,7 @@ def test_without_noise_it_tends_to_the_level_sets(text):
     assert np.all(information(text, 1e-2).information < noiseless)
 
 
-@pytest.mark.parametrize("text", ["tanh(2*z)", "abs(z)", "sign(z)"])
+@pytest.mark.parametrize("text", ["sin(z)", "abs(z)", "sign(z)"])
 def test_much_noise_leaves_the_linear_response(text):
     """I noise -> E[(d E[g|omega] / d omega)^2] = sum k c_k^2 q^(k-1), up to corrections in 1/noise."""
     noise, order = 400.0, 60
@@ -153,7 +155,9 @@ def test_much_noise_leaves_the_linear_response(text):
     assert np.allclose(noise * information(text, noise).information[:3], leading, rtol=0.01)
 
 
-@pytest.mark.parametrize("text", ["tanh(2*z)", "abs(z)", "min(abs(z), 1)", "he4(z)"])
+@pytest.mark.parametrize(
+    "text", [pytest.param("tanh(2*z)", marks=pytest.mark.slow), "abs(z)", "min(abs(z), 1)", "he4(z)"]
+)
 @pytest.mark.parametrize("noise", [1e-8, 1e4])
 def test_extreme_noise_is_finite(text, noise):
     found = channel(text, noise).information(np.array([1 - 1e-6, 0.5, 1e-3, 1e-6]))
@@ -170,12 +174,15 @@ def test_extreme_noise_is_finite(text, noise):
 
 
 def test_labels_that_no_z_explains_stay_finite():
-    one = channel("tanh(2*z)", 0.01)
+    one = channel("min(abs(z), 1)", 0.2)
     posterior = one.posterior(one.observe(np.array([-50.0, 3.0, 50.0])), np.array([0.0, -5.0, 1e3]), 0.3)
     assert all(np.all(np.isfinite(values)) for values in posterior)
 
 
-@pytest.mark.parametrize(("text", "noise"), [("abs(z)", 0.1), ("tanh(2*z)", 0.01), ("min(abs(z), 1)", 0.2)])
+@pytest.mark.parametrize(
+    ("text", "noise"),
+    [("abs(z)", 0.1), pytest.param("tanh(2*z)", 0.01, marks=pytest.mark.slow), ("min(abs(z), 1)", 0.2)],
+)
 def test_the_error_estimate_is_honest(text, noise):
     coarse, here, fine = (information(text, noise, f).information for f in (0.7, 1.0, 1.6))
     assert np.all(np.abs(here - fine) <= 3 * np.abs(here - coarse) + 1e-6 * here)

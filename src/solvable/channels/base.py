@@ -12,7 +12,6 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import functools
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -162,11 +161,16 @@ class Channel(abc.ABC):
         V = np.asarray(V, float)
         result = np.empty((2, *V.shape))
         nodes = normal_trapezoid(self.omega_step / fineness, 6.0)
-        for narrow in (False, True):
+
+        def fill(narrow: bool) -> None:
             here = (V < NARROW) == narrow
             if here.any():
                 kernel, rows = self.average_kernel(fineness, narrow), self.rows(fineness, narrow)
                 result[:, here] = _in_chunks(functools.partial(_information, kernel, rows, *nodes), V[here])
+
+        # The two rules compile and run side by side.
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            list(pool.map(fill, (False, True)))
         return Information(*result)
 
 
@@ -191,17 +195,11 @@ def _information(kernel, rows: Rows, x, x_weight, V) -> Information:
     return jax.lax.map(at, V)
 
 
+@float64
 def _in_chunks(function: Callable[[Any], Information], V: np.ndarray) -> np.ndarray:
-    """Evaluate at each V in chunks of one length, compiled once, that run side by side on the machine's cores."""
+    """Evaluate at each V in chunks of one length, so that grids of any length share compiled code."""
     chunks = np.split(np.pad(V, (0, -len(V) % _CHUNK), mode="edge"), -(-len(V) // _CHUNK))
-
-    @float64
-    def run(chunk: np.ndarray) -> np.ndarray:
-        return np.asarray(function(jnp.asarray(chunk)))
-
-    first = run(chunks[0])
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = [first, *pool.map(run, chunks[1:])]
+    found = [np.asarray(function(jnp.asarray(chunk))) for chunk in chunks]
     return np.concatenate(found, -1)[:, : len(V)]
 
 

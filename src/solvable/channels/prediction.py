@@ -79,7 +79,7 @@ def _ties(shape: Landscape, q: float, v: float) -> np.ndarray:
     best = np.argmax(class_probabilities(shape, omega, v), -1)
     change = np.nonzero(best[1:] != best[:-1])[0]
     low, high, left = omega[change], omega[change + 1], best[change]
-    for _ in range(40):
+    for _ in range(26):
         middle = (low + high) / 2
         stays = np.argmax(class_probabilities(shape, middle, v), -1) == left
         low, high = np.where(stays, middle, low), np.where(stays, high, middle)

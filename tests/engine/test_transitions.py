@@ -1,0 +1,151 @@
+"""Thresholds read off the curve of fixed points, on channels whose curve and free entropy are known in closed form."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from solvable.channels import Information
+from solvable.engine.state_evolution import InformationTable, ScalarStateEvolution
+from solvable.engine.transitions import Thresholds, find_thresholds
+from solvable.priors import Gaussian
+
+
+@dataclasses.dataclass(frozen=True)
+class PolynomialChannel:
+    """I = a + b q + c q^3, Psi = (a q + b q^2 / 2 + c q^4 / 4) / 2: noisy, with a curve alpha(q) = q / ((1 - q) I)."""
+
+    a: float
+    b: float
+    c: float
+    continuous_mass: float = 0.0
+    deterministic: bool = False
+
+    def information(self, V, fineness=1.0):
+        q = 1 - np.asarray(V, float)
+        information = self.a + self.b * q + self.c * q**3
+        return Information(information, (self.a * q + self.b * q**2 / 2 + self.c * q**4 / 4) / 2)
+
+    @property
+    def evolution(self) -> ScalarStateEvolution:
+        weak = 0.0 if self.a > 0 else 1 / self.b if self.b > 0 else np.inf
+        return ScalarStateEvolution(InformationTable.of(self), self, Gaussian(), weak)
+
+    def alpha(self, q):
+        return q / ((1 - q) * (self.a + self.b * q + self.c * q**3))
+
+    def free_entropy(self, q, alpha):
+        """The Gaussian prior's (q + log(1 - q)) / 2 and the labels' part."""
+        return (q + np.log1p(-q)) / 2 + alpha * self.information(1 - q).entropy
+
+
+CONTINUOUS = PolynomialChannel(0.0, 2.0, 0.0)
+JUMPING = PolynomialChannel(0.0, 2.0, 12.0)
+TRIVIAL_JUMPING = PolynomialChannel(0.05, 0.0, 12.0)
+NEVER = PolynomialChannel(0.0, 0.0, 4.0)
+
+
+def turning_points(channel: PolynomialChannel) -> tuple[float, float]:
+    """The q where alpha(q) turns: the spinodals, where the iteration's state and the far one cease to exist."""
+    q = np.linspace(1e-6, 1 - 1e-6, 200_001)
+    slope = np.diff(np.log(channel.alpha(q)))
+    first, second = np.nonzero(slope[1:] * slope[:-1] < 0)[0] + 1
+    return float(q[first]), float(q[second])
+
+
+def crossing(channel: PolynomialChannel) -> float:
+    """The alpha where the free entropy of the two branches is the same, from their definitions."""
+    first, second = turning_points(channel)
+
+    def difference(alpha: float) -> float:
+        near = brentq(lambda q: channel.alpha(q) - alpha, 1e-9, first) if alpha > channel.alpha(1e-9) else 0.0
+        far = brentq(lambda q: channel.alpha(q) - alpha, second, 1 - 1e-9)
+        return float(channel.free_entropy(far, alpha) - channel.free_entropy(near, alpha))
+
+    return brentq(difference, channel.alpha(second) * (1 + 1e-9), channel.alpha(first) * (1 - 1e-9), xtol=1e-12)
+
+
+def test_continuous_transition_has_one_threshold():
+    found = find_thresholds(CONTINUOUS.evolution)
+    assert found == {"weak_recovery": 0.5, "algorithmic": 0.5, "information_theoretic": 0.5}
+    assert found.coincide == [("weak_recovery", "algorithmic", "information_theoretic")]
+
+
+def test_first_order_transition_against_the_closed_form():
+    found = find_thresholds(JUMPING.evolution)
+    # d/dq of (1 - q) (2 + 12 q^2) vanishes at q = (12 -+ sqrt(72)) / 36.
+    q = (12 - np.sqrt(72)) / 36
+    assert turning_points(JUMPING)[0] == pytest.approx(q, abs=1e-5)
+    assert found["weak_recovery"] == 0.5
+    assert found["algorithmic"] == pytest.approx(float(JUMPING.alpha(q)), rel=1e-8)
+    assert found["information_theoretic"] == pytest.approx(crossing(JUMPING), rel=1e-6)
+    assert found.coincide == []
+
+
+def test_a_trivial_target_may_jump_too():
+    found = find_thresholds(TRIVIAL_JUMPING.evolution)
+    spinodal = float(TRIVIAL_JUMPING.alpha(turning_points(TRIVIAL_JUMPING)[0]))
+    assert found["weak_recovery"] == 0
+    assert found["algorithmic"] == pytest.approx(spinodal, rel=1e-7)
+    assert found["information_theoretic"] == pytest.approx(crossing(TRIVIAL_JUMPING), rel=1e-6)
+
+
+def test_a_hard_target_has_no_algorithmic_threshold():
+    """I = 4 q^3: the far branch exists for alpha > 1 / (4 max (1 - q) q^2), the iteration never leaves q = 0."""
+    found = find_thresholds(NEVER.evolution)
+    assert found["weak_recovery"] == found["algorithmic"] == np.inf
+    assert found.coincide == [("weak_recovery", "algorithmic")]
+
+    def gain(alpha: float) -> float:
+        far = brentq(lambda q: NEVER.alpha(q) - alpha, 2 / 3, 1 - 1e-9)
+        return float(NEVER.free_entropy(far, alpha))
+
+    assert found["information_theoretic"] == pytest.approx(brentq(gain, 1.6875 * (1 + 1e-9), 10.0), rel=1e-6)
+
+
+@pytest.mark.parametrize("channel", [JUMPING, TRIVIAL_JUMPING], ids=["easy", "trivial"])
+def test_thresholds_agree_with_the_jumps_of_the_fixed_points(channel):
+    evolution = channel.evolution
+    found, far = find_thresholds(evolution), turning_points(channel)[1]
+    for name, solve in (("algorithmic", evolution.uninformed), ("information_theoretic", evolution.optimal)):
+        low, high = 0.0, 3.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (low, middle) if solve(np.array([middle])).q[0] > far else (middle, high)
+        assert found[name] == pytest.approx(high, rel=1e-6)
+
+
+def test_free_entropies_of_both_branches_meet_at_the_threshold():
+    evolution = JUMPING.evolution
+    threshold = find_thresholds(evolution)["information_theoretic"]
+    below, above = (evolution.optimal(np.array([threshold + s])) for s in (-1e-7, 1e-7))
+    assert above.q[0] - below.q[0] > 0.3
+    assert above.free_entropy[0] == pytest.approx(below.free_entropy[0], abs=1e-6)
+
+
+@dataclasses.dataclass(frozen=True)
+class FlatChannel(PolynomialChannel):
+    """I = 2 q / V, so that alpha = 1/2 for every q, with a relative error of 1e-9 that makes the curve wiggle."""
+
+    def information(self, V, fineness=1.0):
+        V = np.asarray(V, float)
+        return Information(2 * (1 - V) / V * (1 + 1e-9 * np.sin(30 * V)), -(1 - V) - np.log(V))
+
+
+def test_error_of_the_curve_is_not_taken_for_a_jump():
+    assert find_thresholds(FlatChannel(0.0, 2.0, 0.0).evolution)["algorithmic"] == 0.5
+
+
+def test_thresholds_are_a_dictionary_that_says_what_coincides():
+    found = Thresholds(weak_recovery=0.0, algorithmic=1.5, information_theoretic=1.5)
+    assert dict(found) == {"weak_recovery": 0.0, "algorithmic": 1.5, "information_theoretic": 1.5}
+    assert found.coincide == [("algorithmic", "information_theoretic")]
+    assert str(found).splitlines() == [
+        "weak_recovery           0",
+        "algorithmic             1.5",
+        "information_theoretic   1.5",
+        "(algorithmic = information_theoretic)",
+    ]
