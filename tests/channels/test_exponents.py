@@ -101,7 +101,7 @@ def test_every_one_to_one_function_of_absolute_is_phase_retrieval(text):
 
 
 def test_fourth_hermite_polynomial_by_its_roots():
-    """he4(c) = he4(z) has the roots +-z, +-sqrt(6 - z^2); |he4'(c)| = 4 |c| |z^2 - 3|, so they weigh exp(-c^2/2)/|c|."""
+    """he4(c) = he4(z) has the roots c = +-z, +-sqrt(6 - z^2), that weigh exp(-c^2/2)/|c|."""
 
     def integrand(z):
         own, other = z * z, 6 - z * z

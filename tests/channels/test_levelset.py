@@ -125,7 +125,7 @@ def average_over_rows(text, q, function):
     return total
 
 
-@pytest.mark.parametrize("text", ["he4(z)", "relu(z)", "-1 < z < 1", "sign(z) + sin(3*z)"])
+@pytest.mark.parametrize("text", ["he4(z)", "relu(z)", "-1 < z < 1"])
 @pytest.mark.parametrize("q", [0.3, 0.9])
 def test_nishimori(text, q):
     """E[g^2] = E[1/V - Var/V^2], since the posterior of z is that of the truth; and I is the former."""
@@ -307,13 +307,22 @@ def test_a_far_atom_is_entered_at_its_edge():
 
 
 @pytest.mark.xfail(strict=True, reason="a label on a critical value has no preimage in the open branches: NaN")
-@pytest.mark.parametrize(("text", "z"), [("cos(2*z)", 1e-9), ("abs(z)", 0.0), ("he4(z)", 0.0), ("he4(z)", 1e-9)])
+@pytest.mark.parametrize(("text", "z"), [("cos(2*z)", 1e-9), ("cos(2*z)", np.pi / 2), ("abs(z)", 0.0)])
 def test_labels_drawn_at_turning_points_are_not_nan(text, z):
-    """z within 1e-8 of a turning point gives the critical value itself: one label in 1e7, more in a large sample."""
+    """z within 1e-8 of a turning point gives the critical value itself: about one label in 1e8."""
     observation = channel(text).observe(FUNCTIONS[text](np.array([z])))
     with np.errstate(invalid="ignore"):
         posterior = channel(text).posterior(observation, np.array([0.3]), 0.5)
     assert np.isfinite(posterior.mean).all() and np.isfinite(posterior.variance).all()
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the pair of roots at a turning point is lost where other branches have roots too"
+)
+def test_a_label_drawn_at_a_turning_point_keeps_its_roots():
+    # he4(1e-9) = 3 to the last digit: the roots +-1e-9 weigh infinitely more than +-sqrt(6), and only those are found.
+    posterior = channel("he4(z)").posterior(channel("he4(z)").observe(np.array([3.0])), np.array([0.3]), 0.5)
+    assert abs(posterior.mean[0]) < 1e-3 and posterior.variance[0] < 1e-3
 
 
 @pytest.mark.xfail(strict=True, reason="a label outside the range of the target gives NaN, without an error")

@@ -167,7 +167,7 @@ def test_weak_recovery_by_extrapolating_the_overlap(model):
     weak = sv.thresholds(model)["weak_recovery"]
     alpha = weak * np.array([1.004, 1.008, 1.012, 1.016, 1.02])
     continued = np.polynomial.Polynomial.fit(overlap(model, AMP, alpha), alpha, 3)(0.0)
-    assert continued == pytest.approx(weak, rel=1e-5)
+    assert continued == pytest.approx(weak, rel=5e-5)
 
 
 def test_binary_sign_has_a_hard_phase():
@@ -423,5 +423,5 @@ def test_alpha_that_is_no_number_is_refused(alpha):
 def test_a_named_channel_brings_its_own_noise():
     with pytest.raises(ValueError, match=r"noise must be 0 with the named channel Probit\(noise=0.5\), which has its own"):
         sv.MultiIndex(sv.channels.Probit(noise=0.5), noise=0.1)
-    with pytest.raises(ValueError, match="noise must be a finite variance, zero or positive"):
+    with pytest.raises(ValueError, match="noise = -1.0 is not allowed: noise must be a variance"):
         sv.channels.Probit(noise=-1.0)

@@ -160,18 +160,22 @@ class Channel(abc.ABC):
         """I(V) and Psi(V) for an array of variances V in (0, 1], vectorised."""
         V = np.asarray(V, float)
         result = np.empty((2, *V.shape))
-        nodes = normal_trapezoid(self.omega_step / fineness, 6.0)
 
         def fill(narrow: bool) -> None:
             here = (V < NARROW) == narrow
             if here.any():
-                kernel, rows = self.average_kernel(fineness, narrow), self.rows(fineness, narrow)
-                result[:, here] = _in_chunks(functools.partial(_information, kernel, rows, *nodes), V[here])
+                result[:, here] = self.average(V[here], fineness, narrow)
 
         # The two rules compile and run side by side.
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(fill, (False, True)))
         return Information(*result)
+
+    def average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
+        """I and Psi, stacked, by the rule for V >= NARROW or for `narrow` V."""
+        kernel, rows = self.average_kernel(fineness, narrow), self.rows(fineness, narrow)
+        x, x_weight = normal_trapezoid(self.omega_step / fineness, 6.0)
+        return in_chunks(functools.partial(_information, kernel, rows, x, x_weight), V)
 
 
 @eqx.filter_jit
@@ -195,12 +199,17 @@ def _information(kernel, rows: Rows, x, x_weight, V) -> Information:
     return jax.lax.map(at, V)
 
 
-@float64
-def _in_chunks(function: Callable[[Any], Information], V: np.ndarray) -> np.ndarray:
-    """Evaluate at each V in chunks of one length, so that grids of any length share compiled code."""
+def in_chunks(function: Callable[[Any], Any], V: np.ndarray) -> np.ndarray:
+    """Evaluate at each V in chunks of one length, compiled with the first and run two at a time."""
     chunks = np.split(np.pad(V, (0, -len(V) % _CHUNK), mode="edge"), -(-len(V) // _CHUNK))
-    found = [np.asarray(function(jnp.asarray(chunk))) for chunk in chunks]
-    return np.concatenate(found, -1)[:, : len(V)]
+
+    @float64
+    def run(chunk: np.ndarray) -> np.ndarray:
+        return np.asarray(function(jnp.asarray(chunk)))
+
+    first = run(chunks[0])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return np.concatenate([first, *pool.map(run, chunks[1:])], -1)[:, : len(V)]
 
 
 def pad_rows(rows: Rows, multiple: int = 128) -> Rows:

@@ -62,9 +62,13 @@ class ProbitPosterior(PosteriorKernel):
         total = V + self.noise
         a = observation * omega / xp.sqrt(total)
         log_Z = log_ndtr(a)
+        # phi / Phi = -a + tail, with the tail by its series where the two would cancel.
+        far = xp.minimum(a, -50.0)
         ratio = xp.exp(-(a**2) / 2 - log_Z) / xp.sqrt(2 * xp.pi)
+        tail = xp.where(a < -50.0, -1 / far + 2 / far**3, a + ratio)
+        ratio = xp.where(a < -50.0, tail - a, ratio)
         g = observation * ratio / xp.sqrt(total)
-        return Posterior(log_Z, omega + V * g, V - V**2 * ratio * (a + ratio) / total)
+        return Posterior(log_Z, omega + V * g, V * xp.maximum(1 - V / total * ratio * tail, 0.0))
 
 
 class ClosedChannel(Channel):

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.special
 
 from solvable.channels.base import NARROW, Channel, Posterior, PosteriorKernel, Rows, pad_rows
+from solvable.core.errors import bad_parameter
 from solvable.numerics.gaussian import RADIUS, ladder_edges, normal_density, panels, standard_edges
 from solvable.targets.landscape import Landscape
 
@@ -105,6 +106,10 @@ class LevelSetChannel(Channel):
         atom = self.landscape.atom_of(y)
         root, has_root = self.landscape.preimages(y)
         has_root &= (atom < 0)[:, None]
+        if not np.all(has_root.any(1) | (atom >= 0)):
+            impossible = y[~has_root.any(1) & (atom < 0)][0]
+            takes = f"a value of {self.landscape.target.name!r} (or give the model some noise)"
+            raise bad_parameter("y", float(impossible), takes)
         return self._level_sets(root, has_root, atom)
 
     def _level_sets(
@@ -140,7 +145,10 @@ class LevelSetChannel(Channel):
 
     def make_rows(self, fineness: float, narrow: bool) -> Rows:
         shape = self.landscape
-        z, weight = panels(self._edges(narrow), round((8 if narrow else 24) * fineness), graded=not narrow)
+        edges = self._edges(narrow)
+        z, weight = panels(edges, round((8 if narrow else 24) * fineness), graded=not narrow)
+        if not narrow:
+            z = _keep_off(z, edges)
         weight = weight * normal_density(z)
         piece = np.searchsorted(shape.edges, z)
         atom = np.where(shape.flat[piece], shape.atom_of(shape.value_lower[piece]), -1)
@@ -165,6 +173,12 @@ class LevelSetChannel(Channel):
             edges = np.union1d(edges, ladder_edges(breaks[np.abs(breaks) < 6], radius=8.5))
         keep = np.concatenate([[True], np.diff(edges) > 1e-7])
         return edges[keep]
+
+
+def _keep_off(z: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Move nodes that are closer than 1e-7 to an edge: nearer to a turning point partner roots lose their digits."""
+    panel = np.searchsorted(edges, z)
+    return np.clip(z, edges[panel - 1] + 1e-7, np.maximum(edges[panel] - 1e-7, edges[panel - 1] + 1e-7))
 
 
 def _slots(count: int) -> int:

@@ -15,7 +15,18 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.base import REACH, Channel, Posterior, PosteriorKernel, Rows, pad_rows
+from solvable.channels.base import (
+    NARROW,
+    REACH,
+    Channel,
+    LabelLaw,
+    Posterior,
+    PosteriorKernel,
+    Rows,
+    in_chunks,
+    pad_rows,
+)
+from solvable.channels.dense import DenseRule, dense_information, dense_label_law, dense_rule, is_broad
 from solvable.core.precision import float64
 from solvable.numerics.gaussian import (
     gauss_legendre,
@@ -99,9 +110,28 @@ class NoisyChannel(Channel):
         found = _compiled_posterior(self.kernel, Intervals(*padded[:3]), padded[3], jnp.asarray(V, float))
         return Posterior(*(np.asarray(a)[:rows] for a in found))
 
+    def average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
+        rule = None if narrow else self._dense(fineness)
+        if rule is None:
+            return super().average(V, fineness, narrow)
+        result = np.empty((2, *V.shape))
+        for broad in (True, False):
+            here = is_broad(V) == broad
+            if here.any():
+                result[:, here] = in_chunks(functools.partial(dense_information, rule, fineness), V[here])
+        return result
+
+    def label_law(self, fineness: float = 1.0) -> LabelLaw:
+        rule = self._dense(fineness)
+        return super().label_law(fineness) if rule is None else dense_label_law(rule)
+
+    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    def _dense(self, fineness: float) -> DenseRule | None:
+        return dense_rule(self.landscape, self.noise, fineness)
+
     def average_kernel(self, fineness: float, narrow: bool) -> NoisyPosterior:
         nodes = self._narrow_nodes if narrow else self.kernel.nodes
-        return self._kernel(round(nodes * fineness), guarded=False)
+        return self._kernel(round(nodes * (1 + fineness) / 2), guarded=False)
 
     def _kernel(self, nodes: int, guarded: bool = True) -> NoisyPosterior:
         return NoisyPosterior(self.landscape.target, np.float64(self.noise), nodes, guarded)
@@ -146,21 +176,24 @@ class NoisyChannel(Channel):
         return Intervals(y, lower, upper)
 
     def make_rows(self, fineness: float, narrow: bool) -> Rows:
-        edges = self._edges(narrow)
-        z, weight = panels(edges, round((6 if narrow else 10) * fineness), graded=False)
+        edges = self._narrow_edges() if narrow else self._wide_edges()
+        z, weight = panels(edges, round((5 if narrow else 10) * fineness), graded=False)
         # Between the values of two flats the posterior switches faster in y than between two branches.
-        xi, xi_weight = normal_trapezoid((0.35 if self.landscape.flat.any() else 0.5) / fineness, 5.6)
+        step = 0.35 if self.landscape.flat.any() else 0.65 if narrow else 0.5
+        xi, xi_weight = normal_trapezoid(step / fineness, 5.6)
         y = self.landscape.target.numpy(z[:, None])[:, None] + np.sqrt(self.noise) * xi
         weight = ((weight * normal_density(z))[:, None] * xi_weight).ravel()
         keep = weight > 1e-11
-        rows = Rows(np.repeat(z, len(xi))[keep], weight[keep] / weight[keep].sum(), self.observe(y.ravel()[keep]))
-        return pad_rows(rows, multiple=512)
+        z, weight, labels = (
+            np.repeat(z, len(xi))[keep],
+            weight[keep] / weight[keep].sum(),
+            self.observe(y.ravel()[keep]),
+        )
+        return pad_rows(Rows(z, weight, _within(labels, z) if narrow else labels), multiple=512)
 
-    def _edges(self, narrow: bool) -> np.ndarray:
+    def _wide_edges(self) -> np.ndarray:
         """Panel ends: the edges of the pieces, and where the smeared critical values of the label are passed."""
         shape, spread = self.landscape, np.sqrt(self.noise)
-        if narrow:
-            return ladder_edges(shape.edges[np.abs(shape.edges) < 6], 7.0, finest=1e-4)
         levels = (shape.critical_values[:, None] + spread * np.array([-5.0, -2.0, 0.0, 2.0, 5.0])).ravel()
         root, has_root = shape.preimages(levels)
         edges = standard_edges(np.concatenate([shape.edges, root[has_root]]), 7.0)
@@ -170,3 +203,27 @@ class NoisyChannel(Channel):
             if end - keep[-1] > 0.05 or np.any(np.abs(end - shape.edges) < 1e-12):
                 keep.append(end)
         return np.array(keep)
+
+    def _narrow_edges(self) -> np.ndarray:
+        """Panel ends that shrink towards kinks and jumps to the scale sqrt(V), and less towards turning points."""
+        shape = self.landscape
+        breaks = shape.target.breaks
+        turning = shape.edges[np.abs(shape.edges) < 6]
+        smooth = np.array([e for e in turning if not np.any(np.abs(breaks - e) < 1e-9)])
+        ladders = [standard_edges(turning, 7.0)]
+        # At a turning point the branches merge within the noise at a distance of order noise^(1/4).
+        for places, finest in ((breaks[np.abs(breaks) < 6], 1e-4), (smooth, min(0.5, 0.3 * self.noise**0.25))):
+            if places.size:
+                ladders.append(ladder_edges(places, 7.0, finest))
+        edges = np.unique(np.concatenate(ladders))
+        return edges[np.concatenate([[True], np.diff(edges) > 1e-7])]
+
+
+def _within(labels: Intervals, z: np.ndarray) -> Intervals:
+    """Keep the pieces within reach of the true z at V < NARROW, the same number in every row."""
+    reach = 14 * np.sqrt(NARROW)
+    near = (labels.lower < z[:, None] + reach) & (labels.upper > z[:, None] - reach)
+    order = np.argsort(~near, axis=1, kind="stable")[:, : max(1, int(near.sum(1).max()))]
+    present = np.take_along_axis(near, order, 1)
+    lower, upper = (np.take_along_axis(a, order, 1) for a in (labels.lower, labels.upper))
+    return Intervals(labels.y, lower, np.where(present, upper, lower))

@@ -73,8 +73,9 @@ class Model(_Named):
     def check_axes(self, **axes: np.ndarray) -> None:
         """Refuse axis values the model cannot take, with a `ValueError` naming the axis."""
         for name, value in axes.items():
-            if not np.all(np.isfinite(value)) or np.any(value < 0):
-                raise bad_parameter(name, value, "finite and not negative")
+            bad = ~(np.isfinite(value) & (np.asarray(value) >= 0))
+            if np.any(bad):
+                raise bad_parameter(name, float(np.asarray(value)[bad].flat[0]), "finite and not negative")
 
 
 class Learner(_Named):

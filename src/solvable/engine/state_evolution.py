@@ -24,9 +24,9 @@ from solvable.numerics import interpolation
 from solvable.numerics.interpolation import PiecewiseChebyshev
 from solvable.numerics.roots import illinois
 
-_EDGES = np.array([-12.0, -7.0, -4.0, -2.0, -0.5, 1.0, 2.5, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0])
+_EDGES = np.array([-12.0, -7.0, -4.0, -2.0, -0.5, 1.0, 2.5, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0, 31.0, 40.0])
 _DEGREE = 10
-_PROBES = np.linspace(-10.0, 22.0, 9)
+_PROBES = np.linspace(-10.0, 38.0, 13)
 _LOG_QHAT = np.linspace(-12.0, 60.0, 3601)
 
 

@@ -31,7 +31,7 @@ def gauss_legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 def graded_legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss-Legendre on [0, 1] after the substitution t = s^3 (10 - 15 s + 6 s^2), flat to second order at both ends.
 
-    An integrand that behaves like t^(1/2), t^(-1/2) or log t at an end becomes smooth in s.
+    An integrand that behaves like t^(1/2) or log t at an end becomes smooth in s, and t^(-1/2) at least bounded.
     """
     s, w = gauss_legendre(nodes)
     return s**3 * (10 - 15 * s + 6 * s**2), w * 30 * s**2 * (1 - s) ** 2

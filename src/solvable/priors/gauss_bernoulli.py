@@ -29,8 +29,10 @@ class GaussBernoulli(Prior):
         return self.rho
 
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
-        weights = rng.standard_normal(size) * (rng.random(size) < self.rho)
-        return normalised(weights)
+        present = rng.random(size) < self.rho
+        # A small system can draw no weight at all; it gets one, since a teacher of norm zero has nothing to teach.
+        present[rng.integers(size)] |= not present.any()
+        return normalised(rng.standard_normal(size) * present)
 
     def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slab, v, _ = self._slab(B, A)

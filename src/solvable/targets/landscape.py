@@ -20,6 +20,7 @@ from solvable.targets.target import Target
 
 _GRID = 6001
 _MAX_PIECES = 512
+_SLACK = 2e-12
 _SIDE = 1e-13
 """One-sided values are taken this far (relative) beside an edge: g at a jump itself (sign(0) = 0) is spurious."""
 
@@ -77,7 +78,9 @@ class Landscape:
         low, high = self.lower[~self.flat], self.upper[~self.flat]
         g_low, g_high = self.value_lower[~self.flat], self.value_upper[~self.flat]
         below, above = np.minimum(g_low, g_high), np.maximum(g_low, g_high)
-        has_root = (y[:, None] > below) & (y[:, None] < above)
+        # A label drawn at a turning point or a kink can round past the limit of the branch it came from.
+        slack = _SLACK * (1 + np.abs(y[:, None]))
+        has_root = (y[:, None] > below - slack) & (y[:, None] < above + slack)
         row, branch = np.nonzero(has_root)
         roots = np.zeros(has_root.shape)
         roots[row, branch] = self._solve(y[row], low[branch], high[branch], g_low[branch], g_high[branch])
@@ -92,9 +95,11 @@ class Landscape:
         return np.where(has_root, roots, np.where(towards_low, low, high))
 
     def _solve(self, y, low, high, g_low, g_high) -> np.ndarray:
-        """The roots of g(z) = y in brackets where y lies strictly between the one-sided end values."""
+        """The roots of g(z) = y in brackets, at an end where y lies beyond its one-sided value."""
         if not y.size:
             return np.zeros(0)
+        side = _SIDE * np.maximum(1.0, np.abs(low)), _SIDE * np.maximum(1.0, np.abs(high))
+        low, high = low + side[0], high - side[1]
         rising = np.where(g_high > g_low, 1.0, -1.0)
 
         def excess(z, y, low, high, rising):

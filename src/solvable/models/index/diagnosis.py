@@ -69,7 +69,9 @@ class Diagnosis:
         meaning = {
             "trivial": "learned at any alpha > 0, in one step of AMP",
             "easy": f"learned for n > {self.alpha_weak:.6g} d samples",
-            "hard": f"not learned from n = alpha d; n of order d^{_exponent(self.generative_exponent / 2)} is needed",
+            "hard": f"not learned from n = alpha d; n of order d^{self.generative_exponent / 2:g} is needed"
+            if math.isfinite(self.generative_exponent)
+            else "no trace of it in the labels up to the degree searched: not learned by any known method",
         }[self.verdict]
         terms = [f"{v:+.4f} h{k[0]}" for k, v in self.hermite.items() if abs(v) > 1e-6]
         return "\n".join(
@@ -93,12 +95,12 @@ def diagnose(target: str | Target | Channel | Callable[..., Any] | MultiIndex, n
     channel = model.channel
     noiseless = LevelSetChannel(channel.landscape)
     coefficients = hermite_coefficients(model.target, _SEARCHED_DEGREE)
-    exponent = generative_exponent(noiseless)
+    information = information_exponent(coefficients)
+    exponent = min(generative_exponent(noiseless), information)
     verdict = {1: "trivial", 2: "easy"}.get(int(min(exponent, 3)), "hard")
     alpha_weak = weak_recovery(channel)
-    information = information_exponent(coefficients)
     return Diagnosis(
-        target=model.target.name,
+        target=repr(model.named_channel) if model.named_channel else model.target.name,
         noise=model.noise,
         verdict=verdict,
         information_exponent=information,

@@ -100,7 +100,7 @@ def asymmetric(X: np.ndarray, moments: np.ndarray, rng: np.random.Generator) -> 
     """
     n, d = X.shape
     G = moments - 1
-    if not (np.isfinite(G).all() and np.isfinite(X).all()):
+    if not (np.isfinite(G).all() and np.isfinite(X).all() and np.any(np.abs(G) > 1e-9)):
         return _missing(d)
     operator = _Linearised(X, G)
     if n <= _DENSE_BELOW:

@@ -22,7 +22,7 @@ from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.models.index.multi_index import MultiIndex
-from solvable.models.index.theory import errors_at
+from solvable.models.index.theory import errors_at, uncertainties
 
 _NOTHING = 1e-11
 """E[G^2] below this is rounding: the second moment of z says nothing, at any alpha."""
@@ -33,12 +33,11 @@ def spectral(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Predict
     """The cosine with the teacher, and the errors of the estimate scaled to |w_hat|^2/d = cosine^2."""
     flat = np.ravel(alpha)
     q = squared_overlap(model, learner.kind, flat)
-    metrics, _ = errors_at(model, q, 1 - q)
+    metrics, slopes = errors_at(model, q, 1 - q)
     metrics["overlap"] = np.sqrt(q)
     coarse = _squared_overlap(_law(model.channel, 0.7), learner.kind, flat)
-    # Every metric moves by about as much as the squared overlap; the cosine by more where it is small.
     change = np.abs(coarse - q) + 1e-12
-    uncertainty = {name: change * np.maximum(1.0, np.abs(value)) for name, value in metrics.items()}
+    uncertainty = uncertainties(model, metrics, slopes, change)
     uncertainty["overlap"] = change / np.maximum(2 * np.sqrt(q), np.sqrt(change))
     return Prediction(
         metrics={name: value.reshape(np.shape(alpha)) for name, value in metrics.items()},

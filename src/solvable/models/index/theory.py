@@ -8,7 +8,7 @@ import numpy as np
 
 from solvable.channels import Channel
 from solvable.channels.exponents import weak_recovery
-from solvable.channels.prediction import classification_error, generalization_error
+from solvable.channels.prediction import classification_error, generalization_error, quadrature_error
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
@@ -55,7 +55,7 @@ def _table(channel: Channel) -> InformationTable:
 
 def _prediction(model: MultiIndex, points: FixedPoints, shape: tuple[int, ...]) -> Prediction:
     metrics, slopes = errors_at(model, points.q, points.V)
-    uncertainty = {name: np.abs(slopes[name]) * points.uncertainty for name in metrics}
+    uncertainty = uncertainties(model, metrics, slopes, points.uncertainty)
     reshape = functools.partial(np.reshape, shape=shape)
     return Prediction(
         metrics={name: reshape(value) for name, value in metrics.items()},
@@ -68,6 +68,13 @@ def _prediction(model: MultiIndex, points: FixedPoints, shape: tuple[int, ...]) 
         residual=reshape(points.residual),
         uncertainty={name: reshape(value) for name, value in uncertainty.items()},
     )
+
+
+def uncertainties(model: MultiIndex, metrics: dict, slopes: dict, error: np.ndarray) -> dict[str, np.ndarray]:
+    """The error estimate of each metric: that of q carried over, and that of the metric's own quadrature."""
+    found = {name: np.abs(slopes[name]) * error for name in metrics}
+    found["generalization_error"] += quadrature_error(model.channel.landscape) * metrics["generalization_error"]
+    return found
 
 
 def errors_at(model: MultiIndex, q: np.ndarray, V: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
