@@ -52,12 +52,6 @@ def test_end_singularities_converge(function, exact, tolerance):
     assert finer <= max(abs(expectation(function, [0]) - exact) / 4, 1e-13)
 
 
-@pytest.mark.xfail(strict=True, reason="t = s^3 turns t^(-1/2) dt into s^(1/2) ds, which is not smooth: 4e-6 remain")
-def test_an_inverse_square_root_becomes_smooth():
-    """What the docstring of `graded_legendre` says of t^(-1/2)."""
-    assert expectation(SINGULAR[2][1], [0]) == pytest.approx(SINGULAR[2][2], rel=1e-9)
-
-
 def test_a_square_root_end_at_the_edge_of_the_domain():
     # 1/sqrt(1 - z^2) on (-1, 1) diverges at both ends, as the density of cos(z) does at its turning points.
     def density(z):

@@ -82,8 +82,8 @@ def _average(shape: Landscape, V: np.ndarray, local_error, extra_breaks=None) ->
     result = np.zeros(V.shape)
     for i, v in np.ndenumerate(V):
         q = 1 - v
-        if v <= 0:
-            continue
+        if v < 1e-15:
+            continue  # z is known to rounding
         if q <= 0:
             result[i] = local_error(np.zeros(1), 1.0)[0]
             continue
