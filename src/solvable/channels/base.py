@@ -140,7 +140,12 @@ class Channel(abc.ABC):
 
     def posterior(self, observation: Any, omega: np.ndarray, V: float, evidence: bool = True) -> Posterior:
         """The posterior of z at each row, as NumPy arrays; a few exponentials a row are cheaper than a call to XLA."""
-        return self.kernel.evaluate(np, observation, omega, V, evidence)
+        return self._evaluate(np, observation, omega, V, evidence)
+
+    @functools.cached_property
+    def _evaluate(self) -> Callable[..., Posterior]:
+        # Taking a method off an equinox module costs more than a small posterior: do it once.
+        return self.kernel.evaluate
 
     def predict(self, omega: np.ndarray, V: float) -> np.ndarray:
         """The posterior mean of the noiseless label, E[g(z)], z ~ N(omega, V), elementwise."""

@@ -160,12 +160,11 @@ def amp(
         raise bad_parameter("max_steps", max_steps, "at least 1")
     p = start.shape[1]
     floor = 0.01 / d
-    width = float(np.sqrt(10 * vmin))
     W = start
     onsager = np.zeros((n, p)) if memory is None else np.array(memory, dtype=float)
     trace: list[tuple[np.ndarray, ...]] = []
     last: _Step | None = None
-    still, moves_before, status = 0, [np.inf] * p, Status.MAX_STEPS
+    stillness, status = _Stillness(floor, tolerance, vmin, patience, p), Status.MAX_STEPS
 
     if not np.isfinite(W).all():
         return _report(W, None, Status.NONFINITE, trace, n, p)
@@ -187,7 +186,7 @@ def amp(
         out = output(Omega, V)
         a = (n / d) * out.minus_derivative
         B = operator.adjoint(out.g)
-        B += W @ a
+        B += times(W, a)
         if not np.isfinite(B).all():
             status = Status.NONFINITE
             break
@@ -202,23 +201,40 @@ def amp(
         step *= damping
         W = W + step
         onsager *= 1 - damping
-        onsager += out.g @ (damping * new.response)
-        # A handful of numbers: plain Python is faster than arrays.
-        moves, dead, settled = change.tolist(), False, True
-        for q_j, now, before in zip(q.tolist(), moves, moves_before, strict=True):
-            if q_j <= 20 * floor:
-                dead = True
-            elif now >= tolerance:
-                settled &= 1 - q_j <= 10 * vmin and 0.9 * before < now < width
-        moves_before = moves
-        still = still + 1 if settled else 0
-        if still > (patience if dead else 1):
+        onsager += times(out.g, damping * new.response)
+        if stillness.reached(q.tolist(), change.tolist()):
             status = Status.CONVERGED
             break
 
     if callback is not None:
         callback(len(trace), W)
     return _report(W, last, status, trace, n, p)
+
+
+class _Stillness:
+    """The stopping rule of `amp`; a handful of numbers, for which plain Python is faster than arrays."""
+
+    def __init__(self, floor: float, tolerance: float, vmin: float, patience: int, p: int):
+        self._live, self._tolerance, self._recovered = 20 * floor, tolerance, 10 * vmin
+        self._width, self._patience = float(np.sqrt(10 * vmin)), patience
+        self._before, self._steps = [np.inf] * p, 0
+
+    def reached(self, q: list[float], moves: list[float]) -> bool:
+        """Whether the run is over, given the self-overlap of each direction and its relative change."""
+        dead, settled = False, True
+        for q_j, now, before in zip(q, moves, self._before, strict=True):
+            if q_j <= self._live:
+                dead = True
+            elif now >= self._tolerance:
+                settled &= 1 - q_j <= self._recovered and 0.9 * before < now < self._width
+        self._before = moves
+        self._steps = self._steps + 1 if settled else 0
+        return self._steps > (self._patience if dead else 1)
+
+
+def times(rows: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """rows @ M, without the slow product of a long column with one number."""
+    return rows * M[0, 0] if M.shape == (1, 1) else rows @ M
 
 
 def eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
