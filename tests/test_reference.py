@@ -36,16 +36,17 @@ SLOW_TO_TABULATE = {
 
 def name(entry: dict) -> str:
     model = entry["model"]
-    words = [model["target"], *(f"{k} {model[k]}" for k in ("noise", "prior") if model.get(k) not in (None, 0.0, "gaussian"))]
+    words = [
+        model["target"],
+        *(f"{k} {model[k]}" for k in ("noise", "prior") if model.get(k) not in (None, 0.0, "gaussian")),
+    ]
     words += [f"{k} {entry[k]}" for k in ("kind", "alpha", "q", "d") if isinstance(entry.get(k), (str, float, int))]
     return ", ".join(words).replace("gauss-bernoulli", "sparse")
 
 
 def cases(entries: list[dict], slow=()) -> list:
     """Parameters named after the entry, those of channels in `slow` marked slow."""
-    return [
-        pytest.param(e, id=name(e), marks=[pytest.mark.slow] if _channel_key(e) in slow else []) for e in entries
-    ]
+    return [pytest.param(e, id=name(e), marks=[pytest.mark.slow] if _channel_key(e) in slow else []) for e in entries]
 
 
 def _channel_key(entry: dict) -> tuple[str, float]:
@@ -110,7 +111,7 @@ def test_information_against_dense_grids(entry):
 
 
 def test_sampled_information_scatters_as_its_standard_errors_say():
-    """Against the grids, over all the batches: the mean square of the normalised deviations is 1 within 4 / sqrt(n/2)."""
+    """Over all batches the mean square of the deviations from the grids, in standard errors, is 1 +- 4 sqrt(2/n)."""
     exact = {
         (name({"model": e["model"]}), q): value
         for e in INDEPENDENT["information"]
@@ -150,7 +151,7 @@ def test_overlap_against_dense_grids(entry):
 
 @pytest.mark.parametrize("entry", cases(INDEPENDENT["generalization_error"]))
 def test_generalization_error_against_dense_grids(entry):
-    """The grids' nodes miss the jumps of discontinuous targets by up to h/2 = 0.004, and the error by 3e-4 of itself."""
+    """The grids' nodes miss the jumps of discontinuous targets by up to h/2 = 0.004, and the error by a few 1e-4."""
     found = sv.predict(sv.MultiIndex(**entry["model"]), sv.AMP(), alpha=entry["alpha"])
     discontinuous = "classification_error" in found.metrics
     assert found["generalization_error"] == pytest.approx(entry["value"], rel=1e-3 if discontinuous else 5e-5)

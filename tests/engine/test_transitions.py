@@ -23,6 +23,7 @@ class PolynomialChannel:
     c: float
     continuous_mass: float = 0.0
     deterministic: bool = False
+    deepest: float = 24.0
 
     def information(self, V, fineness=1.0):
         q = 1 - np.asarray(V, float)

@@ -102,10 +102,6 @@ def test_generative_exponent_is_never_above_the_information_exponent():
         assert found.generative_exponent <= found.information_exponent, target
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="c_2 = 1.9e-7 counts as nonzero (above 1e-7) while lambda_2 = 3e-13 counts as zero (below 1e-11): exponents 2 and 4",
-)
 def test_exponents_agree_where_everything_is_tiny():
     found = sv.diagnose("sin(3*z)**2")
     assert found.generative_exponent <= found.information_exponent

@@ -26,6 +26,8 @@ AMP_SETTINGS = {
     "binary sign": (sv.MultiIndex("sign(z)", prior="rademacher"), 1.2),
     "sparse linear": (sv.MultiIndex("z", noise=0.01, prior="gauss-bernoulli:0.2"), 0.5),
 }
+# The asymmetric overlap of abs(z) averages G^3, which is heavy-tailed: at alpha = 2 the mean of all the runs ever made is
+# 0.388(4), 0.388(2), 0.376(2), 0.376(3) at d = 500, 1000, 2000, 4000, against 0.375 in theory.
 SPECTRAL_SETTINGS = {
     "abs": (sv.MultiIndex("abs(z)"), 1.5, "symmetric"),
     "noisy square": (sv.MultiIndex("z**2", noise=0.25), 2.0, "symmetric"),
@@ -158,5 +160,6 @@ def test_doubled_nodes_agree_within_the_uncertainty(model):
     finer = model.channel.information(1 - q[inner], fineness=2.0).information
     # A relative change of I acts like one of alpha: q moves by the uncertainty's own slope times it.
     table_error = np.abs(q[inner] / (1 - q[inner]) / finer / alpha[inner] - 1)
-    slope = np.gradient(sv.predict(model, sv.AMP(), alpha=np.linspace(0.99, 1.01, 3) * alpha[inner, None])["overlap"], 0.01, axis=1)
-    assert np.all(table_error * slope[:, 1] < 3 * found.uncertainty["overlap"][inner] + 1e-8)
+    around = sv.predict(model, sv.AMP(), alpha=np.array([0.99, 1.01]) * alpha[inner, None])["overlap"]
+    slope = (around[:, 1] - around[:, 0]) / 0.02
+    assert np.all(table_error * slope < 3 * found.uncertainty["overlap"][inner] + 1e-8)

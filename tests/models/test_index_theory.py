@@ -82,14 +82,21 @@ def variance(model) -> float:
 
 @pytest.mark.parametrize(
     "model, mass",
-    [(SIGN, 2 / np.pi), (HE3, 0.667831), (NOISY, 1 / 1.3), (CLEAN, 1.0), (PROBIT, 2 / np.pi / 1.5), (BINARY_SIGN, 2 / np.pi)],
+    [
+        (SIGN, 2 / np.pi),
+        (HE3, 0.667831),
+        (NOISY, 1 / 1.3),
+        (CLEAN, 1.0),
+        (PROBIT, 2 / np.pi / 1.5),
+        (BINARY_SIGN, 2 / np.pi),
+    ],
     ids=["sign", "he3", "noisy", "clean", "probit", "binary sign"],
 )
 def test_trivial_targets_start_with_a_known_slope(model, mass):
     """q ~ alpha E[E[z|y]^2] as alpha -> 0, up to a relative correction of order alpha."""
     for alpha in (1e-3, 1e-4):
         assert overlap(model, AMP, alpha) == pytest.approx(alpha * mass, rel=3 * alpha + 5e-6)
-        assert overlap(model, BAYES, alpha) == overlap(model, AMP, alpha)
+        assert overlap(model, BAYES, alpha) == pytest.approx(overlap(model, AMP, alpha), rel=1e-9)
 
 
 @pytest.mark.parametrize("model", [ABS, NOISY_SQUARE, BINARY_ABS], ids=["abs", "noisy square", "binary abs"])
@@ -179,7 +186,12 @@ def test_binary_sign_has_a_hard_phase():
     amp, bayes = overlap(BINARY_SIGN, AMP, alpha), overlap(BINARY_SIGN, BAYES, alpha)
     np.testing.assert_array_equal(bayes == 1, [False, False, True, True, True, True])
     np.testing.assert_array_equal(amp == 1, [False, False, False, False, False, True])
-    np.testing.assert_array_equal(amp[:2], bayes[:2])
+    np.testing.assert_allclose(amp[:2], bayes[:2], atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1.25, 1.4, 2.0])
+def test_perfect_recovery_of_binary_weights_is_not_ambiguous(alpha):
+    assert sv.predict(BINARY_SIGN, BAYES, alpha=alpha)["overlap"] == 1
 
 
 def test_binary_phase_retrieval_is_determined_by_any_sample():
@@ -227,7 +239,7 @@ def test_smooth_learning_has_one_threshold():
         assert found["weak_recovery"] == pytest.approx(weak, abs=5e-5)
         assert set(found.values()) == {found["weak_recovery"]}
         alpha = np.linspace(0.01, 3, 40)
-        np.testing.assert_array_equal(overlap(model, BAYES, alpha), overlap(model, AMP, alpha))
+        np.testing.assert_allclose(overlap(model, BAYES, alpha), overlap(model, AMP, alpha), atol=1e-9)
 
 
 @pytest.mark.parametrize("prior", ["gaussian", "rademacher", "gauss-bernoulli:0.2"])
@@ -255,7 +267,7 @@ def test_learning_never_gets_worse_with_more_samples(model, first, second):
         assert np.all((q >= 0) & (q <= 1)) and q[0] <= q[1] + 1e-12
         np.testing.assert_allclose(found["estimation_error"], 1 - q, atol=1e-14)
         assert found["generalization_error"][1] <= found["generalization_error"][0] + 1e-9
-    assert np.all(bayes["overlap"] >= amp["overlap"])
+    assert np.all(bayes["overlap"] >= amp["overlap"] - 1e-9)
     assert np.all(bayes["generalization_error"] <= amp["generalization_error"] + 1e-9)
 
 
@@ -304,7 +316,7 @@ def test_errors_of_a_square_in_closed_form():
     """Var(z^2 | omega) = 4 V omega^2 + 2 V^2, on average 4 V q + 2 V^2."""
     found = sv.predict(NOISY_SQUARE, AMP, alpha=np.array([0.2, 0.8, 2.0]))
     q, V = found["overlap"], found["estimation_error"]
-    np.testing.assert_allclose(found["generalization_error"], 4 * V * q + 2 * V**2, rtol=1e-7)
+    np.testing.assert_allclose(found["generalization_error"], 4 * V * q + 2 * V**2, rtol=1e-6)
     assert "classification_error" not in found.metrics
 
 
@@ -340,11 +352,6 @@ def test_state_evolution_is_shared_by_models_with_the_same_channel():
 # Failures, and what they say
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=(sv.ConvergenceError, RuntimeWarning),
-    reason="V of order 1e-45 makes the nodes around omega coincide: the generalization error is 0/0",
-)
 def test_binary_weights_with_very_many_samples():
     """mmse ~ exp(-qhat / 2) is far below rounding at qhat = alpha / (V + D) = 200: learned, as far as numbers go."""
     found = sv.predict(sv.MultiIndex("z", noise=0.5, prior="rademacher"), AMP, alpha=100.0)
@@ -353,7 +360,7 @@ def test_binary_weights_with_very_many_samples():
 
 def test_on_the_threshold_itself_bayes_is_ambiguous():
     threshold = sv.thresholds(BINARY_SIGN)["information_theoretic"]
-    with pytest.raises(sv.ConvergenceError, match="two branches are equally good.*first-order threshold; move alpha off"):
+    with pytest.raises(sv.ConvergenceError, match="two branches are equally good.*a first-order threshold; move"):
         sv.predict(BINARY_SIGN, BAYES, alpha=threshold)
     kept = sv.predict(BINARY_SIGN, BAYES, alpha=threshold, throw=False)
     assert kept.status == sv.Status.AMBIGUOUS_BRANCH and not kept.converged
@@ -375,13 +382,17 @@ def test_more_projections_are_not_solved_yet(text, count):
 
 @pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf, "loud", None, [0.1, 0.2]])
 def test_bad_noise_is_refused(noise):
-    with pytest.raises(ValueError, match=r"noise = .* is not allowed: noise must be a variance: a finite number, zero or"):
+    with pytest.raises(
+        ValueError, match=r"noise = .* is not allowed: noise must be a variance: a finite number, zero or"
+    ):
         sv.MultiIndex("abs(z)", noise=noise)
 
 
 @pytest.mark.parametrize("prior", ["laplace", "gauss-bernoulli", "gauss-bernoulli:0", "gauss-bernoulli:1.5", 3, None])
 def test_bad_prior_is_refused(prior):
-    with pytest.raises(ValueError, match=r"prior = .* is not allowed: prior must be a prior, 'gaussian', 'rademacher' or"):
+    with pytest.raises(
+        ValueError, match=r"prior = .* is not allowed: prior must be a prior, 'gaussian', 'rademacher' or"
+    ):
         sv.MultiIndex("abs(z)", prior=prior)
 
 
@@ -421,7 +432,9 @@ def test_alpha_that_is_no_number_is_refused(alpha):
 
 
 def test_a_named_channel_brings_its_own_noise():
-    with pytest.raises(ValueError, match=r"noise must be 0 with the named channel Probit\(noise=0.5\), which has its own"):
+    with pytest.raises(
+        ValueError, match=r"noise must be 0 with the named channel Probit\(noise=0.5\), which has its own"
+    ):
         sv.MultiIndex(sv.channels.Probit(noise=0.5), noise=0.1)
     with pytest.raises(ValueError, match="noise = -1.0 is not allowed: noise must be a variance"):
         sv.channels.Probit(noise=-1.0)

@@ -129,6 +129,11 @@ class Channel(abc.ABC):
         return self.noise == 0
 
     @property
+    def deepest(self) -> float:
+        """log(q / V) down to which averages are computed; from there on log I and Psi are linear in it."""
+        return 24.0
+
+    @property
     def discrete(self) -> bool:
         """Whether the noiseless label takes finitely many values."""
         return bool(self.landscape.flat.all())

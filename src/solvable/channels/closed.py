@@ -106,6 +106,10 @@ class Linear(ClosedChannel):
         # The law of the label is needed only at omega = 0, where y ~ N(0, 1 + noise) stands for (z, y).
         return rows._replace(observation=rows.observation * np.sqrt(1 + self.noise))
 
+    @property
+    def deepest(self) -> float:
+        return 40.0
+
     def information(self, V: Any, fineness: float = 1.0) -> Information:
         total = np.asarray(V, float) + self.noise
         return Information(1 / total, -(1 + np.log(2 * np.pi * total)) / 2)

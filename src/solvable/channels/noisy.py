@@ -136,6 +136,11 @@ class NoisyChannel(Channel):
     def _kernel(self, nodes: int, guarded: bool = True) -> NoisyPosterior:
         return NoisyPosterior(self.landscape.target, np.float64(self.noise), nodes, guarded)
 
+    @property
+    def deepest(self) -> float:
+        # I levels off only once V is far below the noise; jumps between flats keep it growing like V^(-1/2) instead.
+        return 24.0 if self.landscape.flat.any() else 40.0
+
     @functools.cached_property
     def _narrow_nodes(self) -> int:
         return self._enough_nodes((0.01, 0.001, 0.0001))
@@ -212,7 +217,8 @@ class NoisyChannel(Channel):
         smooth = np.array([e for e in turning if not np.any(np.abs(breaks - e) < 1e-9)])
         ladders = [standard_edges(turning, 7.0)]
         # At a turning point the branches merge within the noise at a distance of order noise^(1/4).
-        for places, finest in ((breaks[np.abs(breaks) < 6], 1e-4), (smooth, min(0.5, 0.3 * self.noise**0.25))):
+        kinks = 5e-7 if shape.flat.any() else 1e-4
+        for places, finest in ((breaks[np.abs(breaks) < 6], kinks), (smooth, min(0.5, 0.3 * self.noise**0.25))):
             if places.size:
                 ladders.append(ladder_edges(places, 7.0, finest))
         edges = np.unique(np.concatenate(ladders))

@@ -37,6 +37,8 @@ class OutputSide(Protocol):
     def continuous_mass(self) -> float: ...
     @property
     def deterministic(self) -> bool: ...
+    @property
+    def deepest(self) -> float: ...
     def information(self, V: np.ndarray, fineness: float = 1.0) -> tuple[np.ndarray, np.ndarray]: ...
 
 
@@ -61,22 +63,25 @@ class InformationTable:
 
     log_information: PiecewiseChebyshev
     entropy: PiecewiseChebyshev
+    probes: np.ndarray
     probe_error: np.ndarray
 
     @classmethod
     def of(cls, channel: OutputSide) -> InformationTable:
         """Tabulate a channel once; the rule with fewer nodes at a few probes tells the error."""
-        nodes = interpolation.chebyshev_nodes(_EDGES, _DEGREE)
+        edges, probes = _EDGES[channel.deepest >= _EDGES], _PROBES[channel.deepest > _PROBES]
+        nodes = interpolation.chebyshev_nodes(edges, _DEGREE)
         information, entropy = channel.information(1 / (1 + np.exp(nodes.ravel())))
         floor = np.maximum(information, 1e-30).reshape(nodes.shape)
-        log_information = interpolation.fit(_EDGES, _DEGREE, np.log(floor))
-        coarse = channel.information(1 / (1 + np.exp(_PROBES)), fineness=0.7)[0]
-        probe_error = np.abs(coarse / np.exp(log_information(_PROBES)) - 1)
-        return cls(log_information, interpolation.fit(_EDGES, _DEGREE, entropy.reshape(nodes.shape)), probe_error)
+        log_information = interpolation.fit(edges, _DEGREE, np.log(floor))
+        coarse = channel.information(1 / (1 + np.exp(probes)), fineness=0.7)[0]
+        probe_error = np.abs(coarse / np.exp(log_information(probes)) - 1)
+        entropy = interpolation.fit(edges, _DEGREE, entropy.reshape(nodes.shape))
+        return cls(log_information, entropy, probes, probe_error)
 
     def relative_error(self, t: np.ndarray) -> np.ndarray:
         """The estimated relative error of I: what fewer nodes change, and the truncation of the table."""
-        return np.interp(t, _PROBES, self.probe_error) + self.log_information.error + 1e-7
+        return np.interp(t, self.probes, self.probe_error) + self.log_information.error(t) + 1e-7
 
 
 @dataclasses.dataclass(frozen=True)

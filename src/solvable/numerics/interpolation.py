@@ -13,15 +13,15 @@ from numpy.polynomial import chebyshev
 class PiecewiseChebyshev:
     """Chebyshev expansions on consecutive panels, continued linearly outside of them.
 
-    `coefficients` has shape (panels, degree + 1); `error` is the largest truncation estimate (the last coefficients).
+    `coefficients` has shape (panels, degree + 1); their last two estimate the truncation error.
     """
 
     edges: np.ndarray
     coefficients: np.ndarray
 
-    @property
-    def error(self) -> float:
-        return float(np.abs(self.coefficients[:, -2:]).max())
+    def error(self, x: np.ndarray) -> np.ndarray:
+        """The truncation estimate of the panel that each x lies in."""
+        return np.abs(self.coefficients[:, -2:]).max(1)[self._panel(np.asarray(x, float))]
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         x = np.asarray(x, float)
@@ -38,8 +38,11 @@ class PiecewiseChebyshev:
         slopes = chebyshev.chebder(self.coefficients, axis=1) * (2 / np.diff(self.edges))[:, None]
         return self._evaluate(inside, slopes)
 
+    def _panel(self, x: np.ndarray) -> np.ndarray:
+        return np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
+
     def _evaluate(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        panel = np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)
+        panel = self._panel(x)
         low, high = self.edges[panel], self.edges[panel + 1]
         return chebyshev.chebval(
             (2 * x - low - high) / (high - low), np.moveaxis(coefficients[panel], -1, 0), tensor=False

@@ -88,9 +88,9 @@ def _symmetric_edge(law: LabelLaw, alpha: float) -> float:
     """The right end of the bulk: the minimum over m in (0, 1/T_max) of 1/m + alpha E[T / (1 - m T)]."""
     second = np.maximum(1 + law.G, 1e-300)
     T = 1 - 1 / second
-    highest = np.argmax(T)
-    # A supremum in the far tail is not reached at any node: T tends to 1 there.
-    top = T[highest] if law.weight[highest] > 1e-10 else 1.0
+    # A largest value that has no weight lies in the far tail, where T goes on towards 1.
+    top = T.max()
+    top = top if law.weight[top - 1e-9 < T].sum() > 1e-10 else 1.0
     if alpha == 0 or top <= 0:
         return 0.0
 
