@@ -12,7 +12,16 @@ COMMANDS = {
     "solvable --help": ["-m", "solvable", "--help"],
     'solvable diagnose "abs(z)"': ["-m", "solvable", "diagnose", "abs(z)"],
     'solvable predict "abs(z)" --alpha 0.8': ["-m", "solvable", "predict", "abs(z)", "--alpha", "0.8"],
-    'solvable predict "abs(z)" --noise 0.1': ["-m", "solvable", "predict", "abs(z)", "--alpha", "0.8", "--noise", "0.1"],
+    'solvable predict "abs(z)" --noise 0.1': [
+        "-m",
+        "solvable",
+        "predict",
+        "abs(z)",
+        "--alpha",
+        "0.8",
+        "--noise",
+        "0.1",
+    ],
 }
 
 

@@ -1,4 +1,4 @@
-"""The cost of exact predictions: one warm point, a warm curve of 100 points, and both against adaptive SciPy quadrature.
+"""The cost of exact predictions: a warm point, a warm curve of 100 points, and both against adaptive SciPy quadrature.
 
 SciPy evaluates the same fixed-point equation of |z| (closed-form posterior, nested `quad` over z and omega) at one
 overlap; the library's whole prediction includes all metrics and error estimates.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import jax.numpy as jnp
@@ -45,10 +46,13 @@ KNOWN = {
 }
 
 
+diagnose = functools.cache(sv.diagnose)
+
+
 @pytest.mark.parametrize("target", KNOWN)
 def test_class_and_exponents(target):
     verdict, information, generative, alpha_weak = KNOWN[target]
-    found = sv.diagnose(target)
+    found = diagnose(target)
     assert (found.verdict, found.information_exponent, found.generative_exponent) == (verdict, information, generative)
     assert found.leap_exponent == information
     assert found.alpha_weak == pytest.approx(alpha_weak, abs=5e-6)
@@ -98,7 +102,7 @@ def test_labels_say_at_least_what_their_hermite_coefficients_say(target):
 
 def test_generative_exponent_is_never_above_the_information_exponent():
     for target in (*KNOWN, "sin(2*z)", "cos(2*z)", "tanh(z)", "he5(z) + 1", "z*exp(-z**2)", "abs(abs(z) - 1)"):
-        found = sv.diagnose(target)
+        found = diagnose(target)
         assert found.generative_exponent <= found.information_exponent, target
 
 

@@ -26,8 +26,8 @@ AMP_SETTINGS = {
     "binary sign": (sv.MultiIndex("sign(z)", prior="rademacher"), 1.2),
     "sparse linear": (sv.MultiIndex("z", noise=0.01, prior="gauss-bernoulli:0.2"), 0.5),
 }
-# The asymmetric overlap of abs(z) averages G^3, which is heavy-tailed: at alpha = 2 the mean of all the runs ever made is
-# 0.388(4), 0.388(2), 0.376(2), 0.376(3) at d = 500, 1000, 2000, 4000, against 0.375 in theory.
+# The asymmetric overlap of abs(z) averages G^3, which is heavy-tailed: at alpha = 2 the mean of all the runs ever made
+# is 0.388(4), 0.388(2), 0.376(2), 0.376(3) at d = 500, 1000, 2000, 4000, against 0.375 in theory.
 SPECTRAL_SETTINGS = {
     "abs": (sv.MultiIndex("abs(z)"), 1.5, "symmetric"),
     "noisy square": (sv.MultiIndex("z**2", noise=0.25), 2.0, "symmetric"),

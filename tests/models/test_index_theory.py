@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -48,13 +50,17 @@ EVERY = {
 every_model = pytest.mark.parametrize("model", EVERY.values(), ids=EVERY.keys())
 
 
+# The search for a hard phase takes a few seconds with binary or sparse weights.
+thresholds = functools.cache(sv.thresholds)
+
+
 def overlap(model, learner, alpha):
     return sv.predict(model, learner, alpha=alpha)["overlap"]
 
 
 def jump(model, learner, level: float, low: float, high: float) -> float:
     """The alpha at which the overlap passes `level`, by bisection on the prediction alone."""
-    for _ in range(50):
+    for _ in range(28):
         middle = (low + high) / 2
         value = sv.predict(model, learner, alpha=middle, throw=False)["overlap"]
         low, high = (low, middle) if value > level else (middle, high)
@@ -101,7 +107,7 @@ def test_trivial_targets_start_with_a_known_slope(model, mass):
 
 @pytest.mark.parametrize("model", [ABS, NOISY_SQUARE, BINARY_ABS], ids=["abs", "noisy square", "binary abs"])
 def test_easy_targets_start_at_their_threshold(model):
-    weak = sv.thresholds(model)["weak_recovery"]
+    weak = thresholds(model)["weak_recovery"]
     assert np.all(overlap(model, AMP, weak * np.array([0.5, 0.999, 1.0])) == 0)
     above = overlap(model, AMP, weak * np.array([1.0001, 1.001, 1.01]))
     assert np.all(above > 0) and above[0] < 1e-3
@@ -156,7 +162,7 @@ def test_probit_solves_its_equation(alpha):
 
 
 def test_thresholds_of_phase_retrieval_twice():
-    found = sv.thresholds(ABS)
+    found = thresholds(ABS)
     assert found["weak_recovery"] == pytest.approx(0.5, abs=1e-9)
     assert found["algorithmic"] == pytest.approx(1.1284714, abs=1e-6)
     assert found["information_theoretic"] == pytest.approx(1.0, abs=1e-6)
@@ -171,14 +177,14 @@ def test_thresholds_of_phase_retrieval_twice():
 @pytest.mark.parametrize("model", [ABS, NOISY_SQUARE, BINARY_ABS], ids=["abs", "noisy square", "binary abs"])
 def test_weak_recovery_by_extrapolating_the_overlap(model):
     """The curve alpha(q) is continued to q = 0 from positive overlaps, which the stability formula does not enter."""
-    weak = sv.thresholds(model)["weak_recovery"]
+    weak = thresholds(model)["weak_recovery"]
     alpha = weak * np.array([1.004, 1.008, 1.012, 1.016, 1.02])
     continued = np.polynomial.Polynomial.fit(overlap(model, AMP, alpha), alpha, 3)(0.0)
     assert continued == pytest.approx(weak, rel=5e-5)
 
 
 def test_binary_sign_has_a_hard_phase():
-    found = sv.thresholds(BINARY_SIGN)
+    found = thresholds(BINARY_SIGN)
     assert found["weak_recovery"] == 0
     assert jump(BINARY_SIGN, AMP, 0.99, 1.0, 2.0) == pytest.approx(found["algorithmic"], rel=1e-6)
     assert jump(BINARY_SIGN, BAYES, 0.99, 1.0, 2.0) == pytest.approx(found["information_theoretic"], rel=1e-6)
@@ -196,7 +202,7 @@ def test_perfect_recovery_of_binary_weights_is_not_ambiguous(alpha):
 
 def test_binary_phase_retrieval_is_determined_by_any_sample():
     """A continuous label and binary weights: one noiseless sample tells them all apart, to a learner without limits."""
-    found = sv.thresholds(BINARY_ABS)
+    found = thresholds(BINARY_ABS)
     assert found["information_theoretic"] == 0
     assert found["weak_recovery"] == pytest.approx(0.5, abs=1e-9)
     assert found["weak_recovery"] < found["algorithmic"] < 1
@@ -205,7 +211,7 @@ def test_binary_phase_retrieval_is_determined_by_any_sample():
 
 
 def test_noiseless_sparse_recovery_is_possible_from_the_fraction_of_nonzero_weights():
-    found = sv.thresholds(SPARSE)
+    found = thresholds(SPARSE)
     assert found["information_theoretic"] == pytest.approx(0.5, abs=1e-6)
     assert found["algorithmic"] == pytest.approx(0.6857, abs=1e-4)
     assert jump(SPARSE, AMP, 0.9999, 0.3, 2.0) == pytest.approx(found["algorithmic"], rel=1e-6)
@@ -213,7 +219,7 @@ def test_noiseless_sparse_recovery_is_possible_from_the_fraction_of_nonzero_weig
 
 
 def test_a_noisy_first_order_transition_has_both_branches_below_one():
-    found = sv.thresholds(BINARY_NOISY)
+    found = thresholds(BINARY_NOISY)
     threshold = found["information_theoretic"]
     assert 0 < threshold < found["algorithmic"]
     assert jump(BINARY_NOISY, AMP, 0.95, 0.3, 1.0) == pytest.approx(found["algorithmic"], rel=1e-6)
@@ -224,7 +230,7 @@ def test_a_noisy_first_order_transition_has_both_branches_below_one():
 
 
 def test_hard_target_is_never_learned_by_message_passing():
-    found = sv.thresholds(HARD)
+    found = thresholds(HARD)
     assert found["weak_recovery"] == found["algorithmic"] == np.inf
     assert found["information_theoretic"] == pytest.approx(1.0, abs=1e-6)
     alpha = np.array([0.5, 0.999, 1.001, 3.0, 1e6])
@@ -235,7 +241,7 @@ def test_hard_target_is_never_learned_by_message_passing():
 
 def test_smooth_learning_has_one_threshold():
     for model, weak in ((SIGN, 0.0), (NOISY, 0.0), (NOISY_SQUARE, 0.54165)):
-        found = sv.thresholds(model)
+        found = thresholds(model)
         assert found["weak_recovery"] == pytest.approx(weak, abs=5e-5)
         assert set(found.values()) == {found["weak_recovery"]}
         alpha = np.linspace(0.01, 3, 40)
@@ -298,7 +304,7 @@ def test_noise_never_helps(target):
 
 
 def test_noise_raises_the_threshold():
-    assert sv.thresholds(ABS)["weak_recovery"] < sv.thresholds(NOISY_SQUARE)["weak_recovery"]
+    assert thresholds(ABS)["weak_recovery"] < thresholds(NOISY_SQUARE)["weak_recovery"]
 
 
 @pytest.mark.parametrize("model", [SIGN, BINARY_SIGN], ids=["gaussian", "binary"])
@@ -341,7 +347,7 @@ def test_a_function_gives_the_same_numbers_as_its_formula():
         np.testing.assert_allclose(overlap(function, learner, alpha), overlap(ABS, learner, alpha), atol=1e-8)
         errors = (sv.predict(model, learner, alpha=alpha)["generalization_error"] for model in (function, ABS))
         np.testing.assert_allclose(*errors, atol=1e-8)
-    assert sv.thresholds(function) == pytest.approx(sv.thresholds(ABS), rel=1e-6)
+    assert thresholds(function) == pytest.approx(thresholds(ABS), rel=1e-6)
 
 
 def test_state_evolution_is_shared_by_models_with_the_same_channel():
@@ -359,7 +365,7 @@ def test_binary_weights_with_very_many_samples():
 
 
 def test_on_the_threshold_itself_bayes_is_ambiguous():
-    threshold = sv.thresholds(BINARY_SIGN)["information_theoretic"]
+    threshold = thresholds(BINARY_SIGN)["information_theoretic"]
     with pytest.raises(sv.ConvergenceError, match="two branches are equally good.*a first-order threshold; move"):
         sv.predict(BINARY_SIGN, BAYES, alpha=threshold)
     kept = sv.predict(BINARY_SIGN, BAYES, alpha=threshold, throw=False)
@@ -375,7 +381,7 @@ def test_more_projections_are_not_solved_yet(text, count):
         with pytest.raises(sv.NotSolvable, match=message):
             sv.predict(model, learner, alpha=1.0)
     with pytest.raises(sv.NotSolvable, match=message):
-        sv.thresholds(model)
+        thresholds(model)
     with pytest.raises(sv.NotSolvable, match=message):
         sv.diagnose(text)
 
