@@ -23,6 +23,7 @@ State evolution tracks the undamped loop (`damping=1`) exactly as d grows, from 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -257,6 +258,8 @@ def precision_from_norm(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     Given by its eigenvalues and eigenvectors.
     """
+    if B.shape[1] == 1:
+        return np.array([0.5 * (math.sqrt(1 + 4 * float(np.vdot(B, B)) / len(B)) - 1)]), np.ones((1, 1))
     s, u = eigh(B.T @ B / B.shape[0])
     return 0.5 * (np.sqrt(1 + 4 * np.maximum(s, 0)) - 1), u
 

@@ -120,7 +120,7 @@ class ScalarStateEvolution:
     @functools.cached_property
     def log_qhat(self) -> np.ndarray:
         """A grid on which the curve is monotone between neighbours: fine, and containing its extrema."""
-        grid = _LOG_QHAT[self.prior.mmse(np.exp(_LOG_QHAT)) > 1e-280]
+        grid = _LOG_QHAT[self._mmse(np.exp(_LOG_QHAT)) > 1e-280]
         curve = self.log_alpha(grid)
         turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
         sign = np.sign(curve[turns] - curve[turns - 1])
@@ -155,7 +155,7 @@ class ScalarStateEvolution:
 
     def free_entropy(self, qhat: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """Phi at qhat and its overlap, relative to the state that knows nothing (q = 0)."""
-        signal = self.prior.potential(qhat) - self.prior.overlap(qhat) * qhat / 2
+        signal = self.prior.potential(qhat) - self._overlap(qhat) * qhat / 2
         return signal + alpha * (self.table.entropy(self._logit(qhat)) - self._entropy_at_zero)
 
     def perfect_free_entropy(self, alpha: np.ndarray) -> np.ndarray:
@@ -195,7 +195,7 @@ class ScalarStateEvolution:
         path = [q]
         for _ in range(steps):
             information = self.channel.information(np.array([max(1 - path[-1], 1e-300)]))[0][0]
-            path.append(float(self.prior.overlap(np.array(alpha * information))))
+            path.append(float(self._overlap(np.array(alpha * information))))
         return np.array(path)
 
     @functools.cached_property
@@ -204,13 +204,16 @@ class ScalarStateEvolution:
 
     def _logit(self, qhat: np.ndarray) -> np.ndarray:
         """t = log(q / V) at qhat, bounded where V underflows."""
-        mmse, overlap = self._signal
-        return np.log(np.maximum(overlap(qhat), 1e-300)) - np.log(np.maximum(mmse(qhat), 1e-300))
+        return np.log(np.maximum(self._overlap(qhat), 1e-300)) - np.log(np.maximum(self._mmse(qhat), 1e-300))
+
+    # Taking a method off an equinox module costs more than the method itself: do it once.
+    @functools.cached_property
+    def _mmse(self) -> Callable[..., np.ndarray]:
+        return self.prior.mmse
 
     @functools.cached_property
-    def _signal(self) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
-        # Taking a method off an equinox module costs more than the method itself: do it once.
-        return self.prior.mmse, self.prior.overlap
+    def _overlap(self) -> Callable[..., np.ndarray]:
+        return self.prior.overlap
 
     def _crossing(self, index: np.ndarray, alpha: np.ndarray) -> np.ndarray:
         """qhat where the curve crosses alpha in the grid cells that end at `index`."""
@@ -243,8 +246,8 @@ class ScalarStateEvolution:
     def _points(self, qhat: np.ndarray, alpha: np.ndarray) -> FixedPoints:
         inner = (qhat > 0) & np.isfinite(qhat)
         safe = np.where(inner, qhat, 1.0)
-        q = np.where(inner, self.prior.overlap(safe), np.where(qhat > 0, 1.0, 0.0))
-        V = np.where(inner, self.prior.mmse(safe), 1 - q)
+        q = np.where(inner, self._overlap(safe), np.where(qhat > 0, 1.0, 0.0))
+        V = np.where(inner, self._mmse(safe), 1 - q)
         perfect = self.perfect_free_entropy(alpha)
         free_entropy = np.where(inner, self.free_entropy(safe, alpha), np.where(qhat > 0, perfect, 0.0))
         with np.errstate(divide="ignore"):
@@ -256,7 +259,7 @@ class ScalarStateEvolution:
         """|dq| = |dq / d log alpha| |d log I| along the curve."""
         step = 1e-3
         x = np.log(qhat)
-        dq = self.prior.mmse(np.exp(x - step)) - self.prior.mmse(np.exp(x + step))
+        dq = self._mmse(np.exp(x - step)) - self._mmse(np.exp(x + step))
         d_log_alpha = self.log_alpha(x + step) - self.log_alpha(x - step)
         slope = np.abs(dq / np.where(np.abs(d_log_alpha) > 1e-9, d_log_alpha, 1e-9))
         return np.where(inner, slope * self.table.relative_error(self._logit(qhat)), 0.0)

@@ -78,7 +78,7 @@ def uncertainties(model: MultiIndex, metrics: dict, slopes: dict, error: np.ndar
 
 
 def errors_at(model: MultiIndex, q: np.ndarray, V: np.ndarray) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Every metric of an estimator with w_hat.w*/d = |w_hat|^2/d = q, V = 1 - q, and its derivative in q."""
+    """Every metric of an estimator with w_hat.w*/d = |w_hat|^2/d = q, V = 1 - q, and how fast it can change in q."""
     shape = model.channel.landscape
     functions = {"generalization_error": generalization_error}
     if model.channel.discrete:
@@ -87,6 +87,8 @@ def errors_at(model: MultiIndex, q: np.ndarray, V: np.ndarray) -> tuple[dict[str
     slopes = {"overlap": np.ones_like(q), "squared_overlap": np.ones_like(q), "estimation_error": -np.ones_like(q)}
     for name, function in functions.items():
         metrics[name] = function(shape, V)
-        step = 1e-3 * np.minimum(V, 0.5)
-        slopes[name] = (metrics[name] - function(shape, V - step)) / np.maximum(step, 1e-300)
+        # E = sum_k c_k^2 (1 - q^k) falls no faster than E / V; the classification error starts like sqrt(q) as well.
+        slopes[name] = metrics[name] / np.maximum(V, 1e-300)
+    if "classification_error" in slopes:
+        slopes["classification_error"] /= np.sqrt(np.maximum(q, 1e-12))
     return metrics, slopes
