@@ -105,12 +105,17 @@ def thresholds(
     Example: solvable thresholds "abs(z)" --noise 0.01
     """
     from solvable.cli.parse import build
-    from solvable.cli.show import show_json, show_table
+    from solvable.cli.show import show_json, show_table, show_text
     from solvable.core.verbs import thresholds as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [])
     found = verb(request.model)
-    show_json(found) if json else show_table(("threshold", "value"), found.items())
+    if json:
+        show_json(found)
+        return
+    show_table(("threshold", "value"), found.items())
+    for names in getattr(found, "coincide", []):
+        show_text(f"{' = '.join(names)} (they coincide)")
 
 
 @app.command()
@@ -189,6 +194,7 @@ def curve(
 
 def _judgement(found: Any, metric: str) -> str:
     try:
-        return str(found.agreement(metric))
+        # Message passing stops at this relative change by default, so smaller deviations mean nothing.
+        return str(found.agreement(metric, resolution=1e-4))
     except ValueError as nothing:
         return str(nothing)
