@@ -150,3 +150,31 @@ def test_thresholds_are_a_dictionary_that_says_what_coincides():
         "information_theoretic   1.5",
         "(algorithmic = information_theoretic)",
     ]
+
+
+@dataclasses.dataclass(frozen=True)
+class TwiceJumpingChannel(PolynomialChannel):
+    """I = q / (1 + sin(15 q) / 2), so that alpha = (1 + sin(15 q) / 2) / (1 - q) rises and falls more than once."""
+
+    def information(self, V, fineness=1.0):
+        q = 1 - np.asarray(V, float)
+        t, w = np.polynomial.legendre.leggauss(60)
+        inner = q[..., None] * (t + 1) / 2
+        entropy = np.sum(w / 2 * inner / (1 + np.sin(15 * inner) / 2), -1) * q / 2
+        return Information(q / (1 + np.sin(15 * q) / 2), entropy)
+
+
+def test_the_last_of_several_jumps_counts():
+    """Such fast oscillations are at the limit of the table: its relative error is about 1e-3."""
+    evolution = TwiceJumpingChannel(0.0, 1.0, 0.0).evolution
+    q = np.linspace(0, 0.999, 400_001)
+    curve = (1 + np.sin(15 * q) / 2) / (1 - q)
+    highest = np.maximum.accumulate(curve)
+    jumps = np.unique(highest[curve < highest])
+    assert len(jumps) == 2 and jumps[1] > 1.5 * jumps[0]
+    assert find_thresholds(evolution)["algorithmic"] == pytest.approx(jumps[1], rel=1e-3)
+    # Each jump lands on the next rise of the curve.
+    for jump in jumps:
+        before, after = evolution.uninformed(jump * np.array([0.99, 1.01])).q
+        beyond = q[(curve > 1.01 * jump) & (q > before + 0.01)][0]
+        assert after == pytest.approx(beyond, abs=2e-3)

@@ -126,7 +126,7 @@ class _Search:
         if not finite.any():
             return None, "none"
         scale = np.abs(heights[finite]).max()
-        if finite.all() and np.ptp(heights) <= 1e-12 * scale:
+        if np.ptp(heights[finite]) <= 1e-12 * scale:
             return float(np.clip(current, self.low, self.high)), "flat"
         padded = np.concatenate([[math.inf], heights, [math.inf]])
         valleys = np.flatnonzero(finite & (heights <= padded[:-2]) & (heights <= padded[2:]))

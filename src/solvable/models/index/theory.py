@@ -35,7 +35,7 @@ def approximate_message_passing(model: MultiIndex, learner: AMP, alpha: np.ndarr
 @thresholds_of(MultiIndex)
 def thresholds(model: MultiIndex) -> Thresholds:
     """weak_recovery, algorithmic and information_theoretic, each as an alpha (0: any, infinite: none)."""
-    return find_thresholds(state_evolution(model))
+    return Thresholds(_thresholds(model.channel, model.prior))
 
 
 def state_evolution(model: MultiIndex) -> ScalarStateEvolution:
@@ -46,6 +46,11 @@ def state_evolution(model: MultiIndex) -> ScalarStateEvolution:
 @functools.lru_cache(maxsize=64)
 def _evolution(channel: Channel, prior: Prior) -> ScalarStateEvolution:
     return ScalarStateEvolution(_table(channel), channel, prior, weak_recovery(channel))
+
+
+@functools.lru_cache(maxsize=64)
+def _thresholds(channel: Channel, prior: Prior) -> Thresholds:
+    return find_thresholds(_evolution(channel, prior))
 
 
 @functools.lru_cache(maxsize=64)
