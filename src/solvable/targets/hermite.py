@@ -12,8 +12,11 @@ from solvable.numerics.gaussian import gaussian_panels, hermite_functions, norma
 from solvable.targets.target import Target
 
 _REACH = 14.0
-_ZERO = 1e-7
-"""A coefficient below this, relative to the standard deviation, is taken for zero (quadrature is good to 1e-11)."""
+_ZERO = 10**-5.5
+"""A coefficient below this, relative to the standard deviation, is taken for zero.
+
+Its square is what counts as zero in the label law, where lambda_k >= c_k^2 / Var g: the exponents stay consistent.
+"""
 
 
 def hermite_coefficients(target: Target, order: int) -> np.ndarray:

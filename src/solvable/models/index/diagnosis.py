@@ -96,7 +96,7 @@ def diagnose(target: str | Target | Channel | Callable[..., Any] | MultiIndex, n
     noiseless = LevelSetChannel(channel.landscape)
     coefficients = hermite_coefficients(model.target, _SEARCHED_DEGREE)
     information = information_exponent(coefficients)
-    exponent = min(generative_exponent(noiseless), information)
+    exponent = generative_exponent(noiseless)
     verdict = {1: "trivial", 2: "easy"}.get(int(min(exponent, 3)), "hard")
     alpha_weak = weak_recovery(channel)
     return Diagnosis(
@@ -105,7 +105,8 @@ def diagnose(target: str | Target | Channel | Callable[..., Any] | MultiIndex, n
         verdict=verdict,
         information_exponent=information,
         leap_exponent=information,
-        generative_exponent=exponent,
+        # Beyond the degree searched in the label law, the information exponent still bounds it.
+        generative_exponent=min(exponent, information),
         alpha_weak=alpha_weak,
         staircase=[Step(np.eye(1), alpha_weak, verdict)],
         hermite={(k,): float(c) for k, c in enumerate(coefficients[: _REPORTED_DEGREE + 1])},
