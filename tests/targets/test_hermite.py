@@ -99,6 +99,7 @@ def test_information_exponent_of_nothing_is_infinite():
 def test_finite_variance_is_accepted(text):
     target = Target(text)
     refuse_infinite_variance(target, target.breaks)
+    assert np.isfinite(hermite_coefficients(target, 4)).all()
 
 
 @pytest.mark.parametrize(
