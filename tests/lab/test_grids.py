@@ -136,11 +136,7 @@ def test_workers_that_die_are_not_a_missing_point():
         sv.learning_curve(MODEL, RIDGE, alpha=GRID, d=10, seeds=1, executor=Dead())
 
 
-def test_matrix_metrics_have_their_own_dimensions():
-    curve = sv.learning_curve(MODEL, Matrix(), alpha=GRID)
-    assert curve["overlap"].dims == ("learner", "alpha", "overlap_theory_row", "overlap_theory_column")
-    with pytest.raises(ValueError, match="overlap is a matrix at each point"):
-        curve.plot()
+def test_scalars_and_matrices_under_one_name_are_refused():
     with pytest.raises(ValueError, match="overlap_theory has different shapes"):
         sv.learning_curve(MODEL, [RIDGE, Matrix()], alpha=GRID)
 

@@ -192,6 +192,33 @@ def curve(
         show_text(f"written: {path}")
 
 
+@app.command()
+def study(
+    target: Target,
+    noise: Noise = None,
+    out: Annotated[str, typer.Option(help="The folder to write to.")] = "out",
+    d: Annotated[int | None, typer.Option("--d", help="Dimension of the runs; 500 unless the target is slow.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs at each point; 8 unless the target is slow.")] = None,
+    alpha: Annotated[str | None, typer.Option(help="Where to simulate: start:stop:count, or numbers, commas.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Smaller runs and fewer points.")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Processes for the simulations.")] = 2,
+    json: Json = False,
+) -> None:
+    """Write everything about a target to a folder: figure, data, and a report.
+
+    Example: solvable study "abs(z)" --noise 0.01 --out out
+    """
+    from solvable.cli.parse import number_or_grid
+    from solvable.cli.show import show_json, show_text
+    from solvable.cli.tables import executor
+    from solvable.lab.study import study as verb
+
+    ratios = None if alpha is None else number_or_grid("--alpha", alpha)
+    with executor(workers) as pool:
+        found = verb(target, noise or 0.0, out, d, seeds, ratios, quick, pool, workers)
+    show_json(found.to_dict()) if json else show_text(str(found))
+
+
 def _judgement(found: Any, metric: str) -> str:
     try:
         # Message passing stops at this relative change by default, so smaller deviations mean nothing.

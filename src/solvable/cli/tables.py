@@ -40,8 +40,12 @@ def prediction_json(request: Request, found: Prediction) -> dict[str, Any]:
 def prediction_rows(request: Request, found: Prediction) -> tuple[list[str], list[list[Any]]]:
     """A row for each metric of a single point, or a row for each point of a grid."""
     if np.ndim(found.status) == 0:
-        rows = [[name, value, found.uncertainty.get(name)] for name, value in found.metrics.items()]
-        rows += [[name, value, None] for name, value in found.order_parameters.items()]
+        errors = found.uncertainty
+        rows = [
+            [name, _entry(value), _entry(errors[name]) if name in errors else None]
+            for name, value in found.metrics.items()
+        ]
+        rows += [[name, _entry(value), None] for name, value in found.order_parameters.items()]
         return ["quantity", "value", "uncertainty"], rows
     axes = np.broadcast_arrays(*(np.asarray(value) for value in request.axes.values()))
     columns = [*axes, *found.metrics.values()]
@@ -52,20 +56,25 @@ def prediction_rows(request: Request, found: Prediction) -> tuple[list[str], lis
 
 
 def curve_rows(curve: Curve, metric: str) -> tuple[list[str], list[list[Any]]]:
-    """A row for each learner and grid point: theory, and the mean of the runs with its standard error."""
+    """A row for each learner and grid point: theory, and the mean of the runs with its standard error.
+
+    Of a matrix metric the diagonal is listed.
+    """
+    from solvable.lab.matrices import diagonal
+
     (axis,) = curve.axes
     data = curve.dataset
     simulated = f"{metric}_simulation" in data
-    mean, error, count = (part.values for part in curve.summary(metric)) if simulated else (None, None, None)
+    theory = diagonal(curve.theory(metric)).values if f"{metric}_theory" in data else None
+    summary = [diagonal(part).values for part in curve.summary(metric)] if simulated else []
     rows = []
     for j, learner in enumerate(curve.learners):
         for i, x in enumerate(data[axis].values):
             status = int(data["status"].values[j, i])
-            known = f"{metric}_theory" in data and status >= 0
-            row = [learner, float(x), _entry(data[f"{metric}_theory"].values[j, i]) if known else None]
-            if mean is not None and error is not None and count is not None:
-                ran = count[j, i] > 0
-                row += [_entry(mean[j, i]) if ran else None, _entry(error[j, i]) if ran else None]
+            row = [learner, float(x), _entry(theory[j, i]) if theory is not None and status >= 0 else None]
+            if simulated:
+                mean, error, count = (part[j, i] for part in summary)
+                row += [_entry(mean), _entry(error)] if np.any(count > 0) else [None, None]
             rows.append([*row, Status(status).sentence if status >= 0 else "no theory"])
     middle = ["simulation", "standard error"] if simulated else []
     return ["learner", axis, metric, *middle, "status"], rows
@@ -129,4 +138,14 @@ def executor(workers: int) -> Iterator[Any]:
 
 
 def _entry(value: Any) -> Any:
-    return float(value) if np.ndim(value) == 0 else f"{'x'.join(map(str, np.shape(value)))} matrix"
+    """A number as it is, a vector as its entries, a matrix as its diagonal where the rest is zero to six digits."""
+    array = np.asarray(value)
+    if array.ndim == 0:
+        return array.item()
+    if array.ndim == 1:
+        return ", ".join(f"{entry:.6g}" for entry in array)
+    if array.ndim == 2 and array.shape[0] == array.shape[1]:
+        rest = array - np.diag(np.diag(array))
+        if np.max(np.abs(rest)) <= 5e-7 * np.max(np.abs(array)):
+            return f"diag({_entry(np.diag(array))})"
+    return f"[{'; '.join(str(_entry(row)) for row in array)}]"

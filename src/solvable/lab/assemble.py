@@ -19,6 +19,8 @@ from solvable.core.version import installed_version
 from solvable.lab.store import SCHEMA
 
 NO_THEORY = -1
+MATRIX = ("row", "column")
+"""The dimensions of a metric that is a matrix at each point; both count from 1."""
 
 
 def assemble(
@@ -47,7 +49,8 @@ def assemble(
         for name, value in prediction.order_parameters.items():
             if np.asarray(value).dtype.kind != "c":
                 columns.put(f"{name}_order_parameter", place, value, points)
-    columns.done["status"] = (dims, status)
+    sizes: dict[str, int] = {}
+    variables: dict[str, Any] = columns.arrays(sizes) | {"status": (dims, status)}
 
     if d is not None:
         runs = _Columns((*dims, "seed"), (*shape, len(seeds)))
@@ -61,15 +64,16 @@ def assemble(
             runs.put("seconds", (*place, seed), outcome.seconds, 0)
             for name, value in outcome.metrics.items():
                 runs.put(f"{name}_simulation", (*place, seed), value, 0)
-        columns.done |= runs.done | {"converged_simulation": (runs.dims, converged)}
+        variables |= runs.arrays(sizes) | {"converged_simulation": (runs.dims, converged)}
         if np.any(failed != ""):
-            columns.done["failed"] = (runs.dims, failed.astype(str))
+            variables["failed"] = (runs.dims, failed.astype(str))
 
     coordinates: dict[str, Any] = {"learner": labels(learners), **grid}
     coordinates["title"] = ("learner", titles(learners))
     if d is not None:
         coordinates["seed"] = np.asarray(seeds)
-    dataset = xr.Dataset(columns.done, coordinates, _attributes(model, learners, grid, fixed, d, thresholds))
+    coordinates |= {dim: np.arange(1, size + 1) for dim, size in sizes.items()}
+    dataset = xr.Dataset(variables, coordinates, _attributes(model, learners, grid, fixed, d, thresholds))
     values = [NO_THEORY, *(int(s) for s in Status)]
     meanings = ["no theory", *(s.sentence for s in Status)]
     dataset["status"].attrs = {"flag_values": values, "flag_meanings": json.dumps(meanings)}
@@ -81,23 +85,40 @@ def assemble(
 
 
 class _Columns:
-    """Arrays made when their first value arrives, since only then is it known whether they hold matrices."""
+    """Values by name and place, made into arrays once all have arrived and it is known which of them are matrices."""
 
     def __init__(self, dims: tuple[str, ...], shape: tuple[int, ...]):
         self.dims, self.shape = dims, shape
-        self.done: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+        self.values: dict[str, list[tuple[tuple, np.ndarray, int]]] = {}
 
     def put(self, name: str, place: tuple, value: Any, points: int) -> None:
-        """Write a value whose first `points` axes run over grid points and whose other axes belong to a matrix."""
-        value = np.asarray(value, dtype=np.float64)
-        inner = value.shape[points:]
-        if name not in self.done:
-            extra = tuple(f"{name}_{axis}" for axis in ("row", "column", *map(str, range(2, 9)))[: len(inner)])
-            self.done[name] = (self.dims + extra, np.full(self.shape + inner, np.nan))
-        array = self.done[name][1]
-        if array.shape[len(self.shape) :] != inner:
-            raise ValueError(f"{name} has different shapes at different points or for different learners.")
-        array[place] = value
+        """Keep a value whose first `points` axes run over grid points and whose other axes belong to a matrix."""
+        self.values.setdefault(name, []).append((place, np.asarray(value, dtype=np.float64), points))
+
+    def arrays(self, sizes: dict[str, int]) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Each name's dimensions and array; matrices of the same size share `row` and `column`, noted in `sizes`."""
+        found = {}
+        for name, values in self.values.items():
+            # A prediction that failed everywhere is a plain NaN also where others have a matrix: it stays missing.
+            known = [(place, value, points) for place, value, points in values if not np.all(np.isnan(value))]
+            inner = {value.shape[points:] for _, value, points in known or values}
+            if len(inner) > 1:
+                raise ValueError(f"{name} has different shapes at different points or for different learners.")
+            (inner,) = inner
+            array = np.full(self.shape + inner, np.nan)
+            for place, value, _ in known:
+                array[place] = value
+            found[name] = (self.dims + _matrix_dims(name, inner, sizes), array)
+        return found
+
+
+def _matrix_dims(name: str, inner: tuple[int, ...], sizes: dict[str, int]) -> tuple[str, ...]:
+    """`row` and `column`, or dimensions of the name's own where those have another size or do not suffice."""
+    shared = MATRIX[: len(inner)]
+    if len(shared) == len(inner) and all(sizes.get(dim, size) == size for dim, size in zip(shared, inner, strict=True)):
+        sizes |= dict(zip(shared, inner, strict=True))
+        return shared
+    return tuple(f"{name}_{axis}" for axis in range(1, len(inner) + 1))
 
 
 def labels(learners: list[Learner]) -> list[str]:

@@ -13,6 +13,8 @@ import xarray as xr
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
+from solvable.lab.assemble import MATRIX
+from solvable.lab.matrices import ENTRY, diagonal, is_matrix
 from solvable.lab.store import load_dataset, save_dataset
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ THEORY, SIMULATION = "_theory", "_simulation"
 class Agreement:
     """The point where theory and simulation differ most, in standard errors of the simulated mean.
 
+    `metric` is the scalar compared; of a matrix metric, the diagonal entry: `overlap_2` for the second of `overlap`.
     `deviation` is |theory - simulation| / standard_error. It is 0 where the two numbers agree to 1e-9 relative,
     whatever the spread, and infinite where they do not although the runs have no spread beyond rounding (1e-12).
     `points` is how many were compared.
@@ -54,7 +57,8 @@ class Curve:
     `dataset` is an `xarray.Dataset` with dimensions `learner`, the grid's axes and `seed`, and variables
     `<metric>_theory`, `<metric>_uncertainty`, `<name>_order_parameter`, `status` (a `Status`, or -1 where a learner has
     no theory), `<metric>_simulation`, `converged_simulation`, `seconds`, and `failed` (the error's text, present only
-    if some runs raised). Its attributes describe the model and the learners.
+    if some runs raised). A metric that is a matrix at each point has the dimensions `row` and `column` too, counted
+    from 1. Its attributes describe the model and the learners.
     """
 
     def __init__(self, dataset: xr.Dataset):
@@ -104,10 +108,7 @@ class Curve:
 
     def summary(self, metric: str) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
         """Mean over the seeds, its standard error (NaN below two runs), and the number of runs that gave a value."""
-        runs = self.simulation(metric)
-        count = runs.notnull().sum("seed")
-        spread = runs.std("seed", ddof=1, skipna=True).where(count > 1)
-        return runs.mean("seed", skipna=True), spread / np.sqrt(count.where(count > 0)), count
+        return over_seeds(self.simulation(metric))
 
     def agreement(self, metric: str | None = None, resolution: float = 0.0) -> Agreement:
         """The largest deviation between theory and the mean of the runs, in standard errors, and where it is.
@@ -115,14 +116,15 @@ class Curve:
         `resolution` is how exactly the algorithm solves its own problem, such as AMP's stopping tolerance: it is added
         to the standard error in quadrature, which matters only where the runs have next to no spread.
         Points count if theory converged there and at least two runs gave a value. Runs that the algorithm itself did
-        not call converged are included: leaving them out would select the good ones.
+        not call converged are included: leaving them out would select the good ones. Of a matrix metric the diagonal
+        entries are compared.
         """
         metric = self.metric_or_default(metric)
         nothing = f"nothing to compare for {metric}: no point has both a theory and at least two runs."
         if metric + THEORY not in self.dataset or metric + SIMULATION not in self.dataset:
             raise ValueError(nothing)
-        theory = self.theory(metric).where(self.dataset["status"] == Status.CONVERGED)
-        mean, error, count = self.summary(metric)
+        theory = diagonal(self.theory(metric)).where(self.dataset["status"] == Status.CONVERGED)
+        mean, error, count = (diagonal(part) for part in self.summary(metric))
         error = xr.apply_ufunc(np.hypot, error, resolution)
         theory, mean, error, count = xr.broadcast(theory, mean, error, count)
         usable = (theory.notnull() & mean.notnull() & (count >= 2)).values
@@ -136,7 +138,7 @@ class Curve:
         worst = np.unravel_index(np.argmax(np.where(usable, deviation, -1.0)), deviation.shape)
         place = theory[tuple(int(i) for i in worst)]
         return Agreement(
-            metric=metric,
+            metric=f"{metric}_{place[ENTRY].item()}" if ENTRY in theory.dims else metric,
             deviation=float(deviation[worst]),
             learner=str(place["learner"].values),
             at={name: float(place[name].values) for name in self.axes},
@@ -148,15 +150,23 @@ class Curve:
 
     @property
     def default_metric(self) -> str:
-        """`overlap` where there is one, otherwise the first metric."""
-        chosen = self.dataset.attrs.get("metric", "overlap")
-        return chosen if chosen in self.metrics else self.metrics[0]
+        """The scalar that says most: `overlap`, or an error where that is a matrix, otherwise the first metric."""
+        scalars = [metric for metric in self.metrics if not self.is_matrix(metric)]
+        preferred = (self.dataset.attrs.get("metric"), "overlap", "generalization_error", "estimation_error")
+        return next((metric for metric in preferred if metric in scalars), (scalars or self.metrics)[0])
+
+    def is_matrix(self, metric: str) -> bool:
+        """Whether a metric is a matrix at each point, with dimensions `row` and `column`."""
+        return any(
+            is_matrix(self.dataset[metric + end]) for end in (THEORY, SIMULATION) if metric + end in self.dataset
+        )
 
     def plot(
         self, metric: str | None = None, ax: Axes | None = None, parts: Collection[str] = ("theory", "simulation")
     ) -> Axes:
         """Draw one metric: lines of theory and markers of simulation, or a heat map if there are two axes.
 
+        A matrix metric is drawn by its diagonal entries, one line for those that theory does not tell apart.
         `parts` selects what is drawn, so that theory on a fine grid and simulations on a coarse one can share `ax`.
         """
         from solvable.lab.plots import draw
@@ -179,8 +189,14 @@ class Curve:
         return cls(load_dataset(path))
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row for each learner, grid point and seed."""
-        return self.dataset.to_dataframe().reset_index()
+        """One row for each learner, grid point and seed; a column for each entry of a matrix (`overlap_theory_1_2`)."""
+        flat = self.dataset.drop_dims(MATRIX, errors="ignore")
+        for name, variable in self.dataset.data_vars.items():
+            inner = [dim for dim in MATRIX if dim in variable.dims]
+            for index in np.ndindex(*(variable.sizes[dim] for dim in inner)) if inner else ():
+                entry = variable.isel(dict(zip(inner, index, strict=True)), drop=True)
+                flat["_".join([str(name), *(str(i + 1) for i in index)])] = entry
+        return flat.to_dataframe().reset_index()
 
     def __repr__(self) -> str:
         grid = ", ".join(
@@ -207,3 +223,10 @@ class Curve:
     def _names(self, ending: str) -> list[str]:
         names = (str(name).removesuffix(ending) for name in self.dataset if str(name).endswith(ending))
         return [name for name in names if name != "converged"]
+
+
+def over_seeds(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Mean over the seeds, its standard error (NaN below two runs), and the number of runs that gave a value."""
+    count = runs.notnull().sum("seed")
+    spread = runs.std("seed", ddof=1, skipna=True).where(count > 1)
+    return runs.mean("seed", skipna=True), spread / np.sqrt(count.where(count > 0)), count

@@ -121,7 +121,9 @@ def _curve(model, learners, grid, fixed, d, seeds, executor, progress) -> Curve:
     runs = []
     if d is not None:
         simulable = [task for task in lines if has_simulation(task.model, task.learner)]
-        runs = [(point, k, seed) for task in simulable for point in _points(task) for k, seed in enumerate(seeds)]
+        points = [point for task in simulable for point in _points(task)]
+        # Seed by seed, so that an executor with a deadline leaves every point with about as many runs.
+        runs = [(point, k, seed) for k, seed in enumerate(seeds) for point in points]
 
     with progress_bar(len(solvable) + len(runs), "learning curve", progress) as advance:
         futures = []

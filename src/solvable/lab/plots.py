@@ -10,12 +10,14 @@ import sys
 import weakref
 from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
+from solvable.lab.curve import over_seeds
+from solvable.lab.matrices import entry_groups, group_mean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -90,49 +92,79 @@ def save_figure(curve: Curve, metric: str, path: str | Path) -> Path:
 def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PARTS) -> None:
     """Lines of theory where it converged, markers with standard errors of the mean of the runs, thresholds.
 
-    Curves drawn on the same axes share the style of a learner.
+    Curves drawn on the same axes share the style of a learner. Of a matrix metric the diagonal entries are drawn: the
+    colour then tells the learner, dashes and markers the entry.
     """
     (axis,) = curve.axes
     x = np.asarray(curve.dataset[axis].values)
     order = np.argsort(x)
-    titles = [str(title) for title in curve.dataset["title"].values]
-    theory = _values(curve, f"{metric}_theory", metric) if "theory" in parts else None
-    status = curve.dataset["status"].values
-    simulated = "simulation" in parts and f"{metric}_simulation" in curve.dataset
-    mean, error = (part.values for part in curve.summary(metric)[:2]) if simulated else (None, None)
-    if simulated:
-        _values(curve, f"{metric}_simulation", metric)
-    styles = _styles.setdefault(ax, {})
-    for i, title in enumerate(titles):
-        j = styles.setdefault(title, len(styles))
-        color, marker = COLORS[j % len(COLORS)], MARKERS[j % len(MARKERS)]
-        if theory is not None:
-            line = np.where(status[i] == Status.CONVERGED, theory[i], np.nan)[order]
-            if np.any(np.isfinite(line)):
-                ax.plot(x[order], line, DASHES[j % len(DASHES)], color=color, label=f"{title}, theory")
-        if mean is not None and error is not None and np.any(np.isfinite(mean[i])):
-            bars = np.nan_to_num(error[i][order])
-            label = f"{title}, $d = {curve.dataset.attrs['d']}$"
-            ax.errorbar(
-                x[order],
-                mean[i][order],
-                bars,
-                fmt=marker,
-                color=color,
-                mfc="white",
-                mew=0.9,
-                elinewidth=0.9,
-                label=label,
-            )
+    for i, group, style in _series(curve, metric, ax):
+        name = ", ".join([str(curve.dataset["title"].values[i]), "{}", *([_entries(group)] if group else [])])
+        line = _theory(curve, metric, i, group)[order] if "theory" in parts else np.array([])
+        if np.any(np.isfinite(line)):
+            ax.plot(x[order], line, style.dash, color=style.color, linewidth=style.width, label=name.format("theory"))
+        mean, error = _runs(curve, metric, i, group) if "simulation" in parts else (np.array([]), np.array([]))
+        if np.any(np.isfinite(mean)):
+            bars = np.nan_to_num(error[order])
+            label = name.format(f"$d = {curve.dataset.attrs['d']}$")
+            look = {"fmt": style.marker, "color": style.color, "mfc": "white", "mew": 0.9, "elinewidth": 0.9}
+            ax.errorbar(x[order], mean[order], bars, label=label, **look)
     ax.set_xlabel(_axis_label(curve, axis))
     ax.set_ylabel(_words(metric))
     if "theory" in parts:
-        _mark_thresholds(curve, ax, x)
+        mark_thresholds(ax, curve.thresholds, x.min(), x.max())
     entries = len(ax.get_legend_handles_labels()[0])
     if entries > 4:  # too many to find room among the lines
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     elif entries:
         ax.legend()
+
+
+class _Style(NamedTuple):
+    color: str
+    dash: str
+    marker: str
+    width: float | None
+
+
+def _series(curve: Curve, metric: str, ax: Axes) -> list[tuple[int, tuple[int, ...], _Style]]:
+    """What is drawn: the number of the learner, the group of diagonal entries (none for a scalar), and the style."""
+    groups = entry_groups(curve, metric) if curve.is_matrix(metric) else [()]
+    styles = _styles.setdefault(ax, {})
+    found = []
+    for i, title in enumerate(str(title) for title in curve.dataset["title"].values):
+        learner = styles.setdefault(title, len(styles))
+        for k, group in enumerate(groups):
+            look = k if group else learner
+            # Entries of learners that agree lie on top of each other in the same dashes: the lower ones are wider.
+            width = 1.4 + 1.2 * (len(curve.learners) - 1 - i) if group else None
+            color, dash, marker = (
+                styles_of[number % len(styles_of)]
+                for styles_of, number in ((COLORS, learner), (DASHES, look), (MARKERS, look))
+            )
+            found.append((i, group, _Style(color, dash, marker, width)))
+    return found
+
+
+def _theory(curve: Curve, metric: str, i: int, group: tuple[int, ...]) -> np.ndarray:
+    """What theory says of one learner, NaN where it did not converge."""
+    if f"{metric}_theory" not in curve.dataset:
+        return np.full(curve.dataset["status"].values[i].shape, np.nan)
+    values = curve.theory(metric).where(curve.dataset["status"] == Status.CONVERGED).isel(learner=i)
+    return (group_mean(values, group) if group else values).values
+
+
+def _runs(curve: Curve, metric: str, i: int, group: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of one learner's runs and its standard error; nothing if there are no runs."""
+    if f"{metric}_simulation" not in curve.dataset:
+        return np.array([]), np.array([])
+    runs = curve.simulation(metric).isel(learner=i)
+    mean, error, _ = over_seeds(group_mean(runs, group) if group else runs)
+    return mean.values, error.values
+
+
+def _entries(group: tuple[int, ...]) -> str:
+    return f"direction{'s' if len(group) > 1 else ''} {', '.join(map(str, group))}"
 
 
 def draw_map(curve: Curve, metric: str, ax: Axes) -> None:
@@ -157,11 +189,10 @@ def draw_map(curve: Curve, metric: str, ax: Axes) -> None:
     ax.set_title(str(curve.dataset["title"].values[0]))
 
 
-def _mark_thresholds(curve: Curve, ax: Axes, x: np.ndarray) -> None:
-    """A labelled vertical line for each threshold inside the grid; equal ones share a line."""
-    low, high = x.min(), x.max()
+def mark_thresholds(ax: Axes, thresholds: dict[str, float], low: float, high: float) -> None:
+    """A labelled vertical line for each threshold between `low` and `high`; equal ones share a line."""
     places: dict[float, list[str]] = {}
-    for name, value in sorted(curve.thresholds.items(), key=lambda item: item[1]):
+    for name, value in sorted(thresholds.items(), key=lambda item: item[1]):
         if not low <= value <= high:
             continue
         near = next((place for place in places if np.isclose(place, value, rtol=1e-6, atol=0)), value)
@@ -197,9 +228,8 @@ def _new_figure() -> Figure:
 def _values(curve: Curve, name: str, metric: str) -> np.ndarray | None:
     if name not in curve.dataset:
         return None
-    extra = set(curve.dataset[name].dims) - {"learner", "seed", *curve.axes}
-    if extra:
-        raise ValueError(f"{metric} is a matrix at each point; select its entries from curve.dataset to draw them.")
+    if curve.is_matrix(metric):
+        raise ValueError(f"{metric} is a matrix at each point; a map shows a scalar, such as {curve.default_metric}.")
     return curve.dataset[name].values
 
 

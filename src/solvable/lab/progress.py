@@ -31,6 +31,19 @@ def progress_bar(
         bar.stop()
 
 
+@contextmanager
+def stage(description: str, enabled: bool = True, stream: Any = None) -> Iterator[None]:
+    """Show what is being done while it lasts, if `stream` (standard error) is a terminal."""
+    stream = sys.stderr if stream is None else stream
+    if not enabled or not stream.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(file=stream).status(description):
+        yield
+
+
 class _Bar:
     def __init__(self, total: int, description: str, stream: Any):
         self.total, self.description, self.stream = total, description, stream

@@ -1,0 +1,196 @@
+r"""Averages over labels and omega as matrix products.
+
+In the eigenbasis of M the Gaussian N(z; omega, V) factorises, so that on a tensor grid of omega the evidence of a
+label and its derivatives are products of small matrices, with no exponential for a pair (point, omega):
+
+    Z(omega)     = sum_k w_k prod_i A_i[k, omega_i],      A_i[k, omega] = N(u_ki; omega, v_i)
+    Z g_i(omega) = the same with A_i replaced by A_i x_i,   x_i = (u_ki - omega_i) / v_i.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.channels.levels.labels import LabelRule, mixing
+from solvable.numerics.blas import single_thread
+from solvable.numerics.gaussian import normal_trapezoid
+
+_RADIUS = {1: 6.0, 2: 5.2, 3: 4.8, 4: 4.4}
+_STEP = {1: 0.25, 2: 0.5, 3: 0.7, 4: 0.8}
+_MOST_NODES = {1: 600, 2: 160, 3: 36, 4: 10}
+_KNOWN = 1e-12
+_TINY = 1e-250
+_NEGLIGIBLE = 1e-11
+
+Exponents = tuple[int, ...]
+
+
+class Frame(NamedTuple):
+    """The eigenbasis of M: columns `basis`, variances `v` = 1 - m, and for each axis nodes of omega with weights."""
+
+    basis: np.ndarray
+    v: np.ndarray
+    omega: list[np.ndarray]
+    weight: list[np.ndarray]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the tensor grid, flattened."""
+        return functools.reduce(np.multiply.outer, self.weight).ravel()
+
+
+def frame(M: np.ndarray, fineness: float = 1.0) -> Frame:
+    """The tensor grid of omega ~ N(0, M): finer where the posterior is narrow, one node where nothing is known."""
+    m, basis = np.linalg.eigh((M + M.T) / 2)
+    # A diagonal M keeps the coordinate axes, so that grids do not depend on the order of eigenvalues.
+    if np.abs(M - np.diag(np.diag(M))).max(initial=0.0) < 1e-13:
+        m, basis = np.diag(M).copy(), np.eye(len(M))
+    m = np.clip(m, 0.0, 1.0)
+    v = 1 - m
+    known = int(np.sum(m > _KNOWN))
+    omega, weight = [], []
+    for m_i, v_i in zip(m, v, strict=True):
+        if m_i <= _KNOWN:
+            omega.append(np.zeros(1))
+            weight.append(np.ones(1))
+            continue
+        step = _STEP[known] / fineness * min(1.0, 1.6 * math.sqrt(v_i / m_i))
+        step = max(step, 2 * _RADIUS[known] / _MOST_NODES[known])
+        x, w = normal_trapezoid(step, _RADIUS[known])
+        omega.append(math.sqrt(m_i) * x)
+        weight.append(w)
+    return Frame(basis, v, omega, weight)
+
+
+def label_moments(rule: LabelRule, grid: Frame, exponents: list[Exponents]) -> np.ndarray:
+    """(L, len(exponents), number of omega): sums over the points of each label of w N(z; omega, V) prod_i x_i^e_i."""
+    count = int(np.prod([len(o) for o in grid.omega]))
+    result = np.zeros((len(rule.y), len(exponents), count))
+    u, start = rule.sets.z @ grid.basis, rule.sets.start
+
+    def fill(label: int) -> None:
+        here = slice(start[label], start[label + 1])
+        result[label] = _moments(u[here], rule.sets.weight[here], grid, exponents)
+
+    with single_thread(), concurrent.futures.ThreadPoolExecutor(2) as pool:
+        list(pool.map(fill, range(len(rule.y))))
+    return result
+
+
+def _moments(u: np.ndarray, weight: np.ndarray, grid: Frame, exponents: list[Exponents]) -> np.ndarray:
+    factors = []
+    for i, (omega, v) in enumerate(zip(grid.omega, grid.v, strict=True)):
+        x = (u[:, i : i + 1] - omega) / v
+        kernel = np.exp(-(x**2) * v / 2) / math.sqrt(2 * math.pi * v)
+        powers = [kernel]
+        for _ in range(max(e[i] for e in exponents)):
+            powers.append(powers[-1] * x)
+        factors.append(powers)
+    # The axis with the most nodes goes to the left of the product, the others are joined on the right.
+    lead = int(np.argmax([len(o) for o in grid.omega]))
+    others = [i for i in range(len(factors)) if i != lead]
+    left = [weight[:, None] * p for p in factors[lead]]
+    shape = (len(grid.omega[lead]), *(len(grid.omega[i]) for i in others))
+    right: dict[Exponents, np.ndarray] = {}
+    rows = []
+    for e in exponents:
+        key = tuple(e[i] for i in others)
+        if key not in right:
+            right[key] = _joined([factors[i][e[i]] for i in others], len(u))
+        product = (left[e[lead]].T @ right[key]).reshape(shape)
+        rows.append(np.moveaxis(product, 0, lead).ravel())
+    return np.stack(rows)
+
+
+def _joined(factors: list[np.ndarray], points: int) -> np.ndarray:
+    """The row-wise Kronecker product of the factors."""
+    joined = np.ones((points, 1))
+    for factor in factors:
+        joined = (joined[:, :, None] * factor[:, None, :]).reshape(points, joined.shape[1] * factor.shape[1])
+    return joined
+
+
+class Sums(NamedTuple):
+    """Moments at each (label, omega), with the weight of each label; noise is already mixed in."""
+
+    mu: np.ndarray
+    moments: np.ndarray
+
+
+def sums(rule: LabelRule, grid: Frame, exponents: list[Exponents], noise: float) -> Sums:
+    """`label_moments` of the labels that are seen: those of the rule, or blurred by noise."""
+    moments = label_moments(rule, grid, exponents)
+    if noise == 0:
+        return Sums(rule.mu, moments)
+    _, mu, mixed = mixing(rule, noise)
+    blurred = (mixed @ moments.reshape(len(moments), -1)).reshape(len(mu), *moments.shape[1:])
+    # Where a label is all but impossible, interpolation leaves noise of either sign: it has no weight.
+    blurred *= (blurred[:, :1] > _NEGLIGIBLE * blurred[:, :1].max(0, initial=0.0)) + 0.0
+    return Sums(mu, blurred)
+
+
+def information(rule: LabelRule, M: np.ndarray, noise: float, fineness: float = 1.0) -> tuple[np.ndarray, float]:
+    """E[g g^T] and Psi = E[log Z] at M."""
+    r = len(M)
+    grid = frame(M, fineness)
+    first = [tuple(int(i == j) for j in range(r)) for i in range(r)]
+    mu, moments = sums(rule, grid, [(0,) * r, *first], noise)
+    Z, slopes = moments[:, 0], moments[:, 1:]
+    weight = mu[:, None] * grid.weights
+    safe = np.maximum(Z, _TINY)
+    total = np.sum(weight * Z)
+    matrix = np.einsum("lw,liw,ljw->ij", weight / safe, slopes, slopes, optimize=True)
+    entropy = float(np.sum(weight * Z * np.log(safe)) / total)
+    return grid.basis @ (matrix / total) @ grid.basis.T, entropy
+
+
+def second_moments(
+    rule: LabelRule, M: np.ndarray, basis: np.ndarray, noise: float, fineness: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[m m^T] and E[G (x) G] for m = E[basis^T z | y, omega], G = E[basis^T z z^T basis | y, omega] - I.
+
+    The columns of `basis` are directions in which nothing is known: M basis = 0.
+    """
+    r, k = basis.shape
+    grid = frame(M, fineness)
+    # Put the eigenbasis so that its unknown directions are the given ones.
+    known = [i for i in range(r) if len(grid.omega[i]) > 1]
+    rest = [i for i in range(r) if i not in known]
+    columns = np.concatenate([grid.basis[:, known], _completed(grid.basis[:, known], basis)], 1)
+    place = [*known, *rest]
+    grid = Frame(columns, grid.v[place], [grid.omega[i] for i in place], [grid.weight[i] for i in place])
+    unknown = range(len(known), len(known) + k)
+
+    def exponent(*axes: int) -> Exponents:
+        return tuple(axes.count(i) for i in range(r))
+
+    pairs = [(i, j) for i in unknown for j in unknown if i <= j]
+    exponents = [exponent(), *(exponent(i) for i in unknown), *(exponent(i, j) for i, j in pairs)]
+    mu, moments = sums(rule, grid, exponents, noise)
+    Z = np.maximum(moments[:, 0], _TINY)
+    weight = mu[:, None] * grid.weights * moments[:, 0]
+    weight /= weight.sum()
+    m = moments[:, 1 : 1 + k] / Z[:, None]
+    G = np.zeros((len(mu), k, k, Z.shape[1]))
+    for (i, j), value in zip(pairs, np.moveaxis(moments[:, 1 + k :], 1, 0), strict=True):
+        a, b = i - len(known), j - len(known)
+        G[:, a, b] = G[:, b, a] = value / Z - (a == b)
+    trivial = np.einsum("lw,liw,ljw->ij", weight, m, m, optimize=True)
+    easy = np.einsum("lw,liaw,ljbw->ijab", weight, G, G, optimize=True).reshape(k * k, k * k)
+    return trivial, easy
+
+
+def _completed(known: np.ndarray, basis: np.ndarray) -> np.ndarray:
+    """`basis` and then whatever completes it and the known directions."""
+    r = len(known)
+    together = np.concatenate([known, basis], 1)
+    missing = r - together.shape[1]
+    if not missing:
+        return basis
+    null = np.linalg.svd(together.T)[2][-missing:].T
+    return np.concatenate([basis, null], 1)

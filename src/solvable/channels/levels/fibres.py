@@ -1,0 +1,203 @@
+"""Lines parallel to one axis, cut into cells on which g is monotone: where level sets are looked for.
+
+The other coordinates run over a tensor rule: the trapezoidal rule where g is smooth (exponentially accurate under a
+Gaussian weight), Gauss-Legendre panels between break planes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from solvable.channels.levels.surface import Function, Surface
+from solvable.numerics.gaussian import gauss_legendre
+
+_BESIDE = 1e-9
+_REACH = 7.0
+_CELL = 0.25
+_EXTRA = {1: 0.0, 2: 10.0, 3: 6.0, 4: 3.0}
+"""How much finer lines lie near the centres than elsewhere, by the number of projections."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fibres:
+    """K lines along `axis`: `base` (K, r) points with z_axis = 0, `weight` (K,) in the other coordinates, nodes `t`
+    (K, n) in increasing order with values `g`; g is monotone and continuous between nodes where `sound` (K, n - 1)."""
+
+    axis: int
+    base: np.ndarray
+    weight: np.ndarray
+    t: np.ndarray
+    g: np.ndarray
+    sound: np.ndarray
+
+    def points(self, line: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """The points at position t on the given lines."""
+        z = self.base[line]
+        z[..., self.axis] = t
+        return z
+
+
+def coordinate_rule(
+    planes: np.ndarray, centres: np.ndarray, extra: float, step: float, radius: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and Lebesgue weights on [-radius, radius] for functions that break at `planes`, or bend near `centres`.
+
+    Between planes, Gauss-Legendre. Without planes, the trapezoidal rule in the variable whose density is
+    1 + extra sum_c 1 / (1 + ((x - c) / 0.25)^2): finer near the centres, and still exponentially accurate.
+    """
+    planes = planes[np.abs(planes) < radius]
+    if not planes.size:
+        return _mapped_trapezoid(centres, extra, step, radius)
+    edges = np.unique(np.concatenate([[-radius], planes, [radius]]))
+    nodes, weights = [], []
+    for low, width in zip(edges[:-1], np.diff(edges), strict=True):
+        # Gauss-Legendre nodes are sparser than uniform ones in the middle of their panel.
+        x, w = gauss_legendre(max(4, int(np.ceil(1.3 * width / step))))
+        nodes.append(low + width * x)
+        weights.append(width * w)
+    return np.concatenate(nodes), np.concatenate(weights)
+
+
+def _mapped_trapezoid(centres: np.ndarray, extra: float, step: float, radius: float) -> tuple[np.ndarray, np.ndarray]:
+    width = 0.25
+
+    def cumulative(x: np.ndarray) -> np.ndarray:
+        return x + extra * width * np.sum(np.arctan((x[:, None] - centres) / width), 1)
+
+    fine = np.linspace(-radius - 1, radius + 1, 20001)
+    table = cumulative(fine)
+    half = int(np.ceil(table[-1] / step)) + 1
+    s = step * (np.arange(-half, half) + 0.5)
+    s = s[(s > table[0]) & (s < table[-1])]
+    x = np.interp(s, table, fine)
+    for _ in range(3):
+        density = 1 + extra * np.sum(1 / (1 + ((x[:, None] - centres) / width) ** 2), 1)
+        x = x - (cumulative(x) - s) / density
+    density = 1 + extra * np.sum(1 / (1 + ((x[:, None] - centres) / width) ** 2), 1)
+    inside = np.abs(x) <= radius
+    return x[inside], step / density[inside]
+
+
+def lines(surface: Surface, axis: int, step: float, radius: float) -> tuple[np.ndarray, np.ndarray]:
+    """The feet (K, r) and weights (K,) of the lines along `axis`, within a ball of the other coordinates."""
+    others = [i for i in range(surface.projections) if i != axis]
+    extra = _EXTRA[surface.projections]
+    rules = [coordinate_rule(surface.planes[i], surface.centres[i], extra, step, radius) for i in others]
+    grids = np.meshgrid(*[x for x, _ in rules], indexing="ij") if rules else []
+    weights = np.meshgrid(*[w for _, w in rules], indexing="ij") if rules else []
+    count = grids[0].size if grids else 1
+    base = np.zeros((count, surface.projections))
+    weight = np.ones(count)
+    for i, x, w in zip(others, grids, weights, strict=True):
+        base[:, i] = x.ravel()
+        weight *= w.ravel()
+    inside = np.sum(base**2, 1) <= radius**2
+    return base[inside], weight[inside]
+
+
+def fibres(surface: Surface, axis: int, step: float, radius: float) -> Fibres:
+    """The lines along `axis` with their monotone cells."""
+    base, weight = lines(surface, axis, step, radius)
+    planes = surface.planes[axis]
+    uniform = np.arange(-_REACH, _REACH + _CELL / 2, _CELL) + 0.381966 * _CELL
+    near = np.min(np.abs(uniform[:, None] - planes), axis=1, initial=np.inf) < 0.2 * _CELL
+    t = np.sort(np.concatenate([uniform[~near], planes - _BESIDE, planes + _BESIDE]))
+    t = np.broadcast_to(t, (len(base), len(t)))
+    draft = Fibres(axis, base, weight, t, np.zeros(t.shape), np.zeros((len(t), t.shape[1] - 1), bool))
+    t = _with_breaks(surface, draft)
+    g = _values(surface.function, draft, t)
+    changed = _with_jumps(surface, draft, t, g) if surface.discrete and not surface.break_functions else t
+    if changed is not t:
+        t, g = changed, _values(surface.function, draft, changed)
+    # A node beside a break belongs to its own side: the gap across the break is no cell.
+    sound = (np.diff(t, axis=1) > 10 * _BESIDE) & np.isfinite(g[:, 1:]) & np.isfinite(g[:, :-1])
+    t, g = _at_extrema(surface, dataclasses.replace(draft, t=t, g=g, sound=sound))
+    return dataclasses.replace(draft, t=t, g=g, sound=sound)
+
+
+def _values(function: Function, grid: Fibres, t: np.ndarray) -> np.ndarray:
+    z = np.repeat(grid.base[:, None, :], t.shape[1], 1)
+    z[..., grid.axis] = t
+    with np.errstate(all="ignore"):
+        return function(z)
+
+
+def _with_breaks(surface: Surface, grid: Fibres) -> np.ndarray:
+    """The nodes with both sides of every zero of a break function added."""
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    for function in surface.break_functions:
+        sign = np.sign(_values(function, grid, grid.t))
+        wide = np.diff(grid.t, axis=1) > 10 * _BESIDE
+        line, cell = np.nonzero((sign[:, 1:] * sign[:, :-1] < 0) & wide)
+        if line.size:
+            found.append((line, _change(lambda z, f=function: np.sign(f(z)), grid, line, cell)))
+    return _inserted(grid, grid.t, found)
+
+
+def _with_jumps(surface: Surface, grid: Fibres, t: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """For a piecewise constant callable: the nodes with both sides of every change of value added."""
+    draft = dataclasses.replace(grid, t=t)
+    wide = np.diff(t, axis=1) > 10 * _BESIDE
+    line, cell = np.nonzero((g[:, 1:] != g[:, :-1]) & wide)
+    return _inserted(draft, t, [(line, _change(surface.function, draft, line, cell))]) if line.size else t
+
+
+def _change(function: Function, grid: Fibres, line: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    """Where the value of a piecewise constant function changes within the given cells, by bisection."""
+    low, high = grid.t[line, cell], grid.t[line, cell + 1]
+    start = function(grid.points(line, low))
+    for _ in range(45):
+        middle = (low + high) / 2
+        left = function(grid.points(line, middle)) == start
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return (low + high) / 2
+
+
+def _inserted(grid: Fibres, t: np.ndarray, found: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """`t` with both sides of each found place added to its line; lines with fewer places end in repeated nodes."""
+    if not found:
+        return np.array(t)
+    line = np.concatenate([f[0] for f in found])
+    place = np.concatenate([f[1] for f in found])
+    order = np.lexsort((place, line))
+    line, place = line[order], place[order]
+    # Two break functions may vanish together: keep one.
+    fresh = np.ones(len(line), bool)
+    fresh[1:] = (np.diff(line) > 0) | (np.diff(place) > 4 * _BESIDE)
+    line, place = line[fresh], place[fresh]
+    count = np.bincount(line, minlength=len(t))
+    slot = np.arange(len(line)) - np.repeat(np.cumsum(count) - count, count)
+    extra = np.repeat(t[:, -1:], 2 * count.max(), 1)
+    extra[line, 2 * slot], extra[line, 2 * slot + 1] = place - _BESIDE, place + _BESIDE
+    return np.sort(np.concatenate([t, extra], 1), 1)
+
+
+def _at_extrema(surface: Surface, grid: Fibres) -> tuple[np.ndarray, np.ndarray]:
+    """The nodes with every one that is a local extreme moved to the true extreme between its neighbours."""
+    t, g = np.array(grid.t), np.array(grid.g)
+    rise = np.diff(g, axis=1)
+    turning = (rise[:, 1:] * rise[:, :-1] < 0) & grid.sound[:, 1:] & grid.sound[:, :-1]
+    line, node = np.nonzero(turning)
+    node = node + 1
+    if not line.size:
+        return t, g
+    sign = np.sign(g[line, node] - g[line, node - 1])
+    low, high = t[line, node - 1], t[line, node + 1]
+    golden = (np.sqrt(5) - 1) / 2
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    value_left, value_right = (sign * surface.function(grid.points(line, x)) for x in (left, right))
+    for _ in range(36):
+        go_left = value_left > value_right
+        low, high = np.where(go_left, low, left), np.where(go_left, right, high)
+        fresh = np.where(go_left, high - golden * (high - low), low + golden * (high - low))
+        value = sign * surface.function(grid.points(line, fresh))
+        left, right = np.where(go_left, fresh, right), np.where(go_left, left, fresh)
+        value_left, value_right = np.where(go_left, value, value_right), np.where(go_left, value_left, value)
+    best = (low + high) / 2
+    value = surface.function(grid.points(line, best))
+    better = sign * value >= sign * g[line, node]
+    t[line, node] = np.where(better, best, t[line, node])
+    g[line, node] = np.where(better, value, g[line, node])
+    return t, g

@@ -1,0 +1,195 @@
+r"""The level sets of g as weighted points: the coarea formula on lines along every axis, with a partition of unity.
+
+For any test function f, any y, and with t the coordinate along axis j,
+
+    \int f(z) \delta(y - g(z)) dz = \sum_j \int dz_{-j} \sum_{t: g = y} f p_j / |\partial_j g|,    \sum_j p_j = 1.
+
+With p_j growing like a high power of the j-th component of the normal, the weight vanishes smoothly where a line is
+tangent to the level set, so that the trapezoidal rule over lines keeps its accuracy, and no choice of axis is needed.
+Near a break plane z_j = c the lines along j, on which the level set may end, hand over to the others.
+
+A flat value of g is a set of positive volume: its points fill the stretches of lines along one axis.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from solvable.channels.levels.fibres import Fibres
+from solvable.channels.levels.surface import Surface
+from solvable.numerics.gaussian import gauss_legendre
+
+_POWER = 3
+_HANDOVER = 0.35
+_STEPS = 60
+_SAME = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class PointSets:
+    """Weighted points of several labels: points `start[l]` to `start[l + 1]` belong to label l.
+
+    The integral of f over the set of label l is the sum of `weight` f(`z`) over its points; `gradient` is that of g.
+    """
+
+    z: np.ndarray
+    weight: np.ndarray
+    gradient: np.ndarray
+    start: np.ndarray
+
+    @property
+    def label(self) -> np.ndarray:
+        """The label of each point."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+    @classmethod
+    def gathered(cls, z: np.ndarray, weight: np.ndarray, gradient: np.ndarray, label: np.ndarray, count: int):
+        """Points in any order, sorted by label."""
+        order = np.argsort(label, kind="stable")
+        start = np.searchsorted(label[order], np.arange(count + 1))
+        return cls(z[order], weight[order], gradient[order], start)
+
+
+def level_points(surface: Surface, grids: list[Fibres], y: np.ndarray, radius: float) -> PointSets:
+    """The level sets {g = y} for an array of labels, within a ball of the given radius."""
+    r = surface.projections
+    parts = [_on_axis(surface, grid, y, radius) for grid in grids]
+    z, gradient, weight, label = (np.concatenate([part[k] for part in parts]) for k in range(4))
+    return PointSets.gathered(z.reshape(-1, r), weight, gradient.reshape(-1, r), label, len(y))
+
+
+def _on_axis(surface: Surface, grid: Fibres, y: np.ndarray, radius: float) -> tuple[np.ndarray, ...]:
+    line, cell, label = _crossings(grid, y)
+    t, value = _roots(surface, grid, line, cell, y[label])
+    z = grid.points(line, t)
+    found = (np.abs(value - y[label]) < 1e-6 * (1 + np.abs(y[label]))) & (np.sum(z**2, 1) <= radius**2)
+    z, line, label = z[found], line[found], label[found]
+    gradient = surface.gradient(z)
+    squared = gradient**2
+    normal = squared / np.maximum(squared.sum(1, keepdims=True), 1e-300)
+    share = normal**_POWER * np.stack([_away(z[:, i], planes) for i, planes in enumerate(surface.planes)], 1)
+    total = share.sum(1)
+    weight = grid.weight[line] * share[:, grid.axis] / np.maximum(total * np.sqrt(squared[:, grid.axis]), 1e-300)
+    # On a break plane every share may vanish: the line that found the point keeps it.
+    alone = total <= 1e-12
+    plain = grid.weight[line] * np.sqrt(squared[:, grid.axis]) / np.maximum(squared.sum(1), 1e-300)
+    weight = np.where(alone, plain, weight)
+    good = np.isfinite(weight) & (weight > 0)
+    return z[good], gradient[good], weight[good], label[good]
+
+
+def _crossings(grid: Fibres, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(line, cell, label) of every sound cell whose values enclose a label."""
+    line, cell = np.nonzero(grid.sound & (grid.g[:, 1:] != grid.g[:, :-1]))
+    a, b = grid.g[line, cell], grid.g[line, cell + 1]
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    order = np.argsort(y, kind="stable")
+    # The labels inside a cell are consecutive once sorted; half-open, so that a node is counted once.
+    first, last = np.searchsorted(y[order], low, side="left"), np.searchsorted(y[order], high, side="left")
+    count = last - first
+    which = np.repeat(np.arange(len(line)), count)
+    offset = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    return line[which], cell[which], order[first[which] + offset]
+
+
+def _roots(surface: Surface, grid: Fibres, line, cell, y) -> tuple[np.ndarray, np.ndarray]:
+    """The root of g = y in each cell and the value there, by the Illinois form of regula falsi with late bisection."""
+    low, high = grid.t[line, cell], grid.t[line, cell + 1]
+    f_low, f_high = grid.g[line, cell] - y, grid.g[line, cell + 1] - y
+    root, value = np.where(np.abs(f_low) < np.abs(f_high), low, high), np.minimum(np.abs(f_low), np.abs(f_high))
+    before = np.zeros(len(line), np.int8)
+    active = np.arange(len(line))
+    tolerance = 4e-14 * (1 + np.abs(y))
+    for step in range(_STEPS):
+        a, b, fa, fb = low[active], high[active], f_low[active], f_high[active]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            trial = (a * fb - b * fa) / (fb - fa)
+        # Near a fold regula falsi creeps: bisect every third time.
+        inside = (trial > a) & (trial < b) & (step % 3 != 2)
+        x = np.where(inside, trial, (a + b) / 2)
+        f = surface.function(grid.points(line[active], x)) - y[active]
+        root[active], value[active] = x, f
+        left = np.sign(f) == np.sign(fa)
+        kept = np.where(left, 1, -1).astype(np.int8)
+        half = np.where(kept == before[active], 0.5, 1.0)
+        low[active], high[active] = np.where(left, x, a), np.where(left, b, x)
+        f_low[active], f_high[active] = np.where(left, f, half * fa), np.where(left, half * fb, f)
+        before[active] = kept
+        active = active[np.abs(f) > tolerance[active]]
+        if not active.size:
+            break
+    return root, value + y
+
+
+def _away(coordinate: np.ndarray, planes: np.ndarray) -> np.ndarray:
+    """A smooth factor that vanishes on the break planes and is 1 away from them."""
+    factor = np.ones(len(coordinate))
+    for c in planes:
+        factor *= -np.expm1(-(((coordinate - c) / _HANDOVER) ** 2)) ** 3
+    return factor
+
+
+def flat_points(surface: Surface, grid: Fibres, atoms: np.ndarray, step: float, radius: float) -> PointSets:
+    """The sets {g = atom}: stretches of lines, filled with Gauss-Legendre nodes no coarser than `step`."""
+    middle = (grid.t[:, 1:] + grid.t[:, :-1]) / 2
+    tolerance = _SAME * (1 + np.abs(atoms))
+    z, weight, label = [np.zeros((0, surface.projections))], [np.zeros(0)], [np.zeros(0, int)]
+    with np.errstate(invalid="ignore"):
+        same = [np.abs(grid.g - a) <= e for a, e in zip(atoms, tolerance, strict=True)]
+        value = surface.function(_lifted(grid, middle)) if len(atoms) else middle
+        at_middle = [np.abs(value - a) <= e for a, e in zip(atoms, tolerance, strict=True)]
+    for k in range(len(atoms)):
+        cells = grid.sound & same[k][:, 1:] & same[k][:, :-1] & at_middle[k]
+        line, low, high = _stretches(cells, grid.t, np.full(len(grid.base), radius) - 0.0)
+        for count, chosen in _by_count(high - low, step):
+            x, w = gauss_legendre(count)
+            t = low[chosen, None] + (high - low)[chosen, None] * x
+            points = grid.points(np.repeat(line[chosen], count), t.ravel())
+            mass = (grid.weight[line[chosen], None] * (high - low)[chosen, None] * w).ravel()
+            inside = np.sum(points**2, 1) <= radius**2
+            z.append(points[inside])
+            weight.append(mass[inside])
+            label.append(np.full(int(inside.sum()), k))
+    z = np.concatenate(z)
+    return PointSets.gathered(z, np.concatenate(weight), np.zeros_like(z), np.concatenate(label), len(atoms))
+
+
+def _lifted(grid: Fibres, t: np.ndarray) -> np.ndarray:
+    z = np.repeat(grid.base[:, None, :], t.shape[1], 1)
+    z[..., grid.axis] = t
+    return z
+
+
+def _stretches(cells: np.ndarray, t: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(line, low, high) of the runs of consecutive marked cells, cut at the reach of the rule."""
+    padded = np.pad(cells, ((0, 0), (1, 1)))
+    change = np.diff(padded.astype(np.int8), axis=1)
+    line, first = np.nonzero(change == 1)
+    _, last = np.nonzero(change == -1)
+    low, high = t[line, first], t[line, last]
+    low, high = np.clip(low, -reach[line], reach[line]), np.clip(high, -reach[line], reach[line])
+    keep = high - low > 1e-12
+    return line[keep], low[keep], high[keep]
+
+
+def _by_count(length: np.ndarray, step: float):
+    """Groups of stretches that take the same number of nodes."""
+    count = np.maximum(4, np.ceil(1.3 * length / step)).astype(int)
+    # Few distinct counts keep the number of groups small.
+    count = np.where(count > 12, 4 * -(-count // 4), count)
+    for n in np.unique(count):
+        yield int(n), np.nonzero(count == n)[0]
+
+
+def best_flat_axis(grids: list[Fibres]) -> int:
+    """The axis on whose lines the number of jumps varies least: there the stretches move smoothly from line to line."""
+
+    def variation(grid: Fibres) -> float:
+        jumps = np.sum(np.abs(np.diff(grid.g, axis=1)) > 1e-9, axis=1)
+        mass = grid.weight * np.exp(-np.sum(grid.base**2, 1) / 2)
+        mean = np.sum(mass * jumps) / np.sum(mass)
+        return float(np.sum(mass * (jumps - mean) ** 2) / np.sum(mass))
+
+    return int(np.argmin([variation(grid) for grid in grids]))

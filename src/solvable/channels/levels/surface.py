@@ -1,0 +1,215 @@
+"""A target as its level sets see it: values, gradient, breaks, flat values and critical values."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from solvable.targets.axis_breaks import axis_breaks
+from solvable.targets.expression import break_expressions, evaluate
+from solvable.targets.target import Target
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+_STEP = 1e-6
+_SAME = 1e-10
+_FLAT_STEP = 1e-4
+_MAX_CRITICAL = 16
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Surface:
+    """The function g on R^r with what is known of its breaks.
+
+    `planes` lists, for each axis i, the c of the planes z_i = c with a kink or a jump; the zero sets of
+    `break_functions` contain every other break that is known.
+    """
+
+    function: Function
+    projections: int
+    planes: tuple[np.ndarray, ...]
+    break_functions: tuple[Function, ...] = ()
+
+    @classmethod
+    def of(cls, target: Target, basis: np.ndarray) -> Surface:
+        """g in the coordinates u of `basis` (r x k orthonormal columns), z = basis u."""
+        whole = cls(target.numpy, target.projections, axis_breaks(target), _break_functions(target))
+        return whole if np.array_equal(basis, np.eye(target.projections)) else whole.restricted(basis)
+
+    def restricted(self, basis: np.ndarray, offset: np.ndarray | None = None) -> Surface:
+        """The function of u (k projections) at z = offset + basis u."""
+        offset = np.zeros(self.projections) if offset is None else offset
+
+        def within(function: Function) -> Function:
+            return lambda u: function(u @ basis.T + offset)
+
+        planes = [np.zeros(0)] * basis.shape[1]
+        for i, known in enumerate(self.planes):
+            # The plane z_i = c is a coordinate plane of u where row i of the basis has a single entry.
+            (columns,) = np.nonzero(np.abs(basis[i]) > 1e-12)
+            if len(columns) == 1:
+                j = columns[0]
+                planes[j] = np.unique(np.concatenate([planes[j], (known - offset[i]) / basis[i, j]]))
+        found = Surface(within(self.function), basis.shape[1], tuple(planes), tuple(map(within, self.break_functions)))
+        oblique = np.any(np.sum(np.abs(basis) > 1e-12, axis=1) > 1)
+        return dataclasses.replace(found, planes=_shared_zeros(found)) if oblique else found
+
+    def gradient(self, z: np.ndarray) -> np.ndarray:
+        """grad g at z (..., r), by central differences with a step of 1e-6."""
+        steps = _STEP * np.eye(self.projections)
+        with np.errstate(over="ignore", invalid="ignore"):
+            ahead, behind = (self.function(z[..., None, :] + s * steps) for s in (1.0, -1.0))
+            return (ahead - behind) / (2 * _STEP)
+
+    @functools.cached_property
+    def flat_values(self) -> tuple[np.ndarray, float]:
+        """The values that g takes on sets of positive measure, and the measure of those sets under N(0, I)."""
+        z = np.random.default_rng(1).standard_normal((8192, self.projections))
+        value = self.function(z)
+        steps = _FLAT_STEP * np.eye(self.projections)
+        near = np.stack([self.function(z + s * step) for s in (1.0, -1.0) for step in steps], -1)
+        scale = _SAME * (1 + np.abs(value))
+        flat = np.all(np.abs(near - value[:, None]) <= scale[:, None], -1)
+        # A point beside a jump between two flat pieces is flat too: it differs on one side only.
+        jumps = np.any(np.abs(near - value[:, None]) > 0.1 * np.abs(value[:, None]) + 1e-3, -1)
+        values = np.unique(np.round(value[flat], 9))
+        fraction = np.mean(flat | (jumps & np.isin(np.round(value, 9), values)))
+        exact = [value[flat][np.argmin(np.abs(value[flat] - v))] for v in values]
+        return np.array(exact), float(fraction)
+
+    @property
+    def atoms(self) -> np.ndarray:
+        """The flat values."""
+        return self.flat_values[0]
+
+    @property
+    def discrete(self) -> bool:
+        """Whether g is piecewise constant."""
+        return self.flat_values[1] > 1 - 1e-9
+
+    @property
+    def critical_values(self) -> np.ndarray:
+        """Values of g at its critical points, also those of its restrictions to break planes, within |z| < 6.
+
+        The law of the label and the posterior are singular in y there, and smooth in between.
+        """
+        return self._critical[0]
+
+    @property
+    def centres(self) -> tuple[np.ndarray, ...]:
+        """For each axis the coordinates that many critical points share: level sets bend sharply near them."""
+        return self._critical[1]
+
+    @functools.cached_property
+    def _critical(self) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        sides = [[None, *(c + s * 1e-7 for c in planes[:4] for s in (-1.0, 1.0))] for planes in self.planes]
+        strata = sorted(itertools.product(*sides), key=lambda s: sum(c is not None for c in s))
+        values, centres = [np.zeros(0)], tuple(np.zeros(0) for _ in range(self.projections))
+        for stratum in strata[:64]:
+            fixed = {i: c for i, c in enumerate(stratum) if c is not None}
+            z, value = self._critical_points_on(fixed)
+            values.append(value)
+            if not fixed:
+                centres = tuple(_clusters(coordinate, 1e-3, 0.2)[:3] for coordinate in z.T)
+        return np.sort(_clusters(np.concatenate(values), 2e-4, 0.0)[:_MAX_CRITICAL]), centres
+
+    def _critical_points_on(self, fixed: dict[int, float]) -> tuple[np.ndarray, np.ndarray]:
+        """Newton's method on the gradient in the free coordinates, from many starts."""
+        free = [i for i in range(self.projections) if i not in fixed]
+        starts = (200 if not fixed else 24) if free else 1
+        z = 1.5 * np.random.default_rng(2).standard_normal((starts, self.projections))
+        for i, c in fixed.items():
+            z[:, i] = c
+        if not free:
+            return z, self.function(z)
+        # Nothing to find where the function does not change.
+        if np.ptp(self.function(z + 0.1)) + np.ptp(self.function(z)) < 1e-12 or not np.any(self._derivatives(z, free)[0]):
+            return z[:0], np.zeros(0)
+        for _ in range(25):
+            slope, curvature = self._derivatives(z, free)
+            move = -np.einsum("nij,nj->ni", np.linalg.pinv(curvature, rcond=1e-8), slope)
+            size = np.linalg.norm(move, axis=1, keepdims=True)
+            z[:, free] += move * np.minimum(1.0, 0.7 / np.maximum(size, 1e-300))
+            if np.all(size < 1e-9):
+                break
+        slope, curvature = self._derivatives(z, free)
+        value = self.function(z)
+        bend = np.linalg.norm(curvature, axis=(1, 2))
+        stationary = (np.linalg.norm(slope, axis=1) < 1e-5 * (1 + np.abs(value) + bend)) & (bend > 1e-6)
+        found = stationary & (np.linalg.norm(z, axis=1) < 6) & np.isfinite(value)
+        return z[found], value[found]
+
+    def _derivatives(self, z: np.ndarray, free: list[int], h: float = 1e-4) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian in the free coordinates, by central differences."""
+        e = h * np.eye(self.projections)[free]
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = self.function(z)
+            ahead, behind = self.function(z[:, None] + e), self.function(z[:, None] - e)
+            slope = (ahead - behind) / (2 * h)
+            corners = [
+                [self.function(z + a * e[i] + b * e[j]) for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1))]
+                for i in range(len(free))
+                for j in range(len(free))
+            ]
+        mixed = np.stack([(pp - pm - mp + mm) / (4 * h * h) for pp, pm, mp, mm in corners], -1)
+        curvature = mixed.reshape(len(z), len(free), len(free))
+        index = np.arange(len(free))
+        curvature[:, index, index] = (ahead - 2 * centre[:, None] + behind) / h**2
+        return np.nan_to_num(slope), np.clip(np.nan_to_num(curvature), -1e12, 1e12)
+
+
+def _clusters(values: np.ndarray, width: float, least: float) -> np.ndarray:
+    """Medians of the groups of nearly equal values, largest group first; groups of a smaller share than `least` go."""
+    values = np.sort(values)
+    if not values.size:
+        return values
+    gaps = np.diff(values) > width * (1 + np.abs(values[1:]))
+    groups = sorted(np.split(values, np.flatnonzero(gaps) + 1), key=len, reverse=True)
+    return np.array([float(np.median(g)) for g in groups if len(g) >= least * len(values)])
+
+
+def _break_functions(target: Target) -> tuple[Function, ...]:
+    if target.expression is None:
+        return ()
+
+    def numeric(expression) -> Function:
+        return lambda z: evaluate(expression, [z[..., i] for i in range(z.shape[-1])], np)
+
+    return tuple(numeric(u) for u, _ in break_expressions(target.expression))
+
+
+def _shared_zeros(surface: Surface) -> tuple[np.ndarray, ...]:
+    """For each axis the zeros that a break function has at the same place on every one of many parallel lines."""
+    rng = np.random.default_rng(3)
+    t = np.linspace(-9, 9, 3001) + 1e-4 * np.sqrt(2)
+    planes = []
+    for axis in range(surface.projections):
+        line = rng.standard_normal((16, 1, surface.projections)).repeat(len(t), 1)
+        line[..., axis] = t
+        shared = [surface.planes[axis]]
+        for function in surface.break_functions:
+            with np.errstate(all="ignore"):
+                sign = np.sign(function(line))
+            change = np.all(sign[:, 1:] * sign[:, :-1] < 0, axis=0)
+            shared += [np.array([_bisected(function, line[:, k, :], axis, t[k], t[k + 1])]) for k in np.nonzero(change)[0]]
+        found = np.concatenate(shared)
+        planes.append(np.unique(np.round(found[np.isfinite(found)], 12)))
+    return tuple(planes)
+
+
+def _bisected(function: Function, line: np.ndarray, axis: int, low: float, high: float) -> float:
+    """The common zero of the lines between low and high, or NaN if they differ."""
+    z = line.copy()
+    a, b = np.full(len(z), low), np.full(len(z), high)
+    z[:, axis] = a
+    start = np.sign(function(z))
+    for _ in range(50):
+        middle = (a + b) / 2
+        z[:, axis] = middle
+        left = np.sign(function(z)) == start
+        a, b = np.where(left, middle, a), np.where(left, b, middle)
+    return float(np.median(a)) if np.ptp(a) < 1e-9 else float("nan")

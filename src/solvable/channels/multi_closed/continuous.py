@@ -1,0 +1,94 @@
+"""What closed forms of continuous labels share: averages by quadrature over omega and, given omega, over the label."""
+
+from __future__ import annotations
+
+import abc
+
+import numpy as np
+
+from solvable.channels.multi import Linearisation, MatrixInformation, MultiLabelLaw, MultiPosterior
+from solvable.channels.multi_closed.base import Averages, ClosedChannel, kronecker, weighted_square
+from solvable.channels.multi_closed.omega import OmegaRule, smooth_omega_rule
+
+_COARSE = 0.75
+
+
+class ContinuousChannel(ClosedChannel):
+    """A target without atoms, even or odd, whose label depends on all projections almost everywhere."""
+
+    @property
+    def discrete(self) -> bool:
+        return False
+
+    @property
+    def atoms(self) -> np.ndarray:
+        return np.zeros(0)
+
+    @abc.abstractmethod
+    def label_nodes(self, Omega: np.ndarray, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray]:
+        """Nodes y (n, L) and Lebesgue weights for integrals over the label, where it may fall given each omega."""
+
+    @abc.abstractmethod
+    def posterior(
+        self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True, nodes: int = 32
+    ) -> MultiPosterior:
+        """As in `MultiChannel`; `nodes` a segment of the level set."""
+
+    def omega_nodes(self, M: np.ndarray, fineness: float) -> OmegaRule:
+        """A rule over omega ~ N(0, M) for even functions."""
+        return smooth_omega_rule(M, fineness)
+
+    def information(self, M: np.ndarray) -> MatrixInformation:
+        none = np.zeros((self.projections, 0))
+        (fine, defect), (coarse, _) = (self._averages(M, none, f) for f in (1.0, _COARSE))
+        error = np.abs(fine.information - coarse.information).max() + defect * np.abs(fine.information).max()
+        entropy_error = abs(fine.entropy - coarse.entropy) + defect * abs(fine.entropy)
+        return MatrixInformation(fine.information, float(fine.entropy), float(error), float(entropy_error))
+
+    def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
+        (fine, defect), (coarse, _) = (self._averages(M, basis, f) for f in (1.0, _COARSE))
+        error = max(np.abs(fine.trivial - coarse.trivial).max(), np.abs(fine.easy - coarse.easy).max())
+        return Linearisation(basis, fine.trivial, fine.easy, float(error + defect * np.abs(fine.easy).max()))
+
+    def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
+        r = self.projections
+        weight, _, posterior = self._joint(OmegaRule(np.zeros((1, r)), np.ones(1)), np.eye(r), 2 * fineness)
+        second = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :]
+        return MultiLabelLaw(weight / weight.sum(), posterior.mean, second - np.eye(r))
+
+    def _joint(
+        self, rule: OmegaRule, V: np.ndarray, fineness: float
+    ) -> tuple[np.ndarray, np.ndarray, MultiPosterior]:
+        """Weights, omegas and posteriors of the joint rule over omega and y, one row a pair."""
+        y, y_weight = self.label_nodes(rule.omega, V, fineness)
+        Omega = np.repeat(rule.omega, y.shape[1], 0)
+        posterior = self.posterior(self.observe(y.ravel()), Omega, V, nodes=round(20 * fineness))
+        weight = (rule.weight[:, None] * y_weight).ravel() * np.exp(posterior.log_Z)
+        return weight, Omega, posterior
+
+    def _averages(self, M: np.ndarray, basis: np.ndarray, fineness: float) -> tuple[Averages, float]:
+        """The averages over omega ~ N(0, M) and y given omega, and by how much the label's law misses total one."""
+        k = basis.shape[1]
+        V = np.eye(self.projections) - M
+        rule = self.omega_nodes(M, fineness)
+        weight, Omega, posterior = self._joint(rule, V, fineness)
+        by_omega = weight.reshape(len(rule.weight), -1)
+        share = by_omega.sum(1) / rule.weight
+        defect = float(np.sum(rule.weight * np.abs(share - 1)))
+        weight = (by_omega / share[:, None]).ravel()
+        g = (posterior.mean - Omega) @ np.linalg.inv(V)
+        m = posterior.mean @ basis
+        G = basis.T @ posterior.covariance @ basis + m[:, :, None] * m[:, None, :] - np.eye(k)
+        averages = Averages(
+            weighted_square(weight, g),
+            float(np.sum(weight * posterior.log_Z)),
+            weighted_square(weight, m),
+            kronecker(weighted_square(weight, G.reshape(len(G), k * k)), k),
+        )
+        return averages, defect
+
+    def pinned_mass(self, directions: np.ndarray) -> float:
+        return float(self.noise == 0 and directions.shape[1] == self.projections)
+
+    def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
+        raise ValueError(f"classify is defined for targets of finitely many values, and {self.target} has others.")

@@ -1,0 +1,111 @@
+"""Quadrature over omega ~ N(0, M) for even functions that bend at the scale of sqrt(V) near planes through the origin.
+
+A label that jumps on the planes n^T z = 0 gives posteriors that change, at n^T omega = 0, within a width sqrt(n^T V n).
+In whitened polar coordinates, omega = R x, R R^T = M, x = r (cos phi, sin phi), such a plane is a direction phi. The
+radius is summed in its logarithm, where every width looks alike, and panels of angle shrink geometrically towards the
+planes: the cost grows with log(1/V), not with V^(-1/2) per axis.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.numerics.gaussian import normal_density, panels
+
+_NEGLIGIBLE = 1e-12
+_RADIUS = 8.0
+_IN_SIGHT = 8.5
+_GRADING = 3.0
+
+
+class OmegaRule(NamedTuple):
+    """E f(omega) = sum of weight * f for even f; `omega` is (n, r)."""
+
+    omega: np.ndarray
+    weight: np.ndarray
+
+
+def omega_rule(M: np.ndarray, walls: np.ndarray, fineness: float = 1.0) -> OmegaRule:
+    """A rule for omega ~ N(0, M), M of rank up to two; `walls` (r x k) are the normals n of the planes.
+
+    Omegas from which no wall is in sight are left out: there the label is certain, and says nothing.
+    """
+    values, vectors = np.linalg.eigh(M)
+    kept = values > _NEGLIGIBLE
+    R = vectors[:, kept] * np.sqrt(values[kept])
+    width = float(np.sqrt(max(1 - values.max(initial=0.0), 1e-12)))
+    rank = R.shape[1]
+    if rank == 0:
+        return OmegaRule(np.zeros((1, len(M))), np.ones(1))
+    x, weight = (_line, _plane)[rank - 1](R.T @ walls, width, fineness)
+    omega = x @ R.T
+    distance = np.abs(omega @ walls) / np.sqrt(np.sum(walls * (walls - M @ walls), 0))
+    keep = (distance.min(1) < _IN_SIGHT) & (np.abs(weight) > 1e-15)
+    return OmegaRule(omega[keep], weight[keep])
+
+
+def smooth_omega_rule(M: np.ndarray, fineness: float = 1.0) -> OmegaRule:
+    """A rule for omega ~ N(0, M), M of rank up to two, and even functions that bend only near the origin."""
+    values, vectors = np.linalg.eigh(M)
+    kept = values > _NEGLIGIBLE
+    R = vectors[:, kept] * np.sqrt(values[kept])
+    rank = R.shape[1]
+    if rank == 0:
+        return OmegaRule(np.zeros((1, len(M))), np.ones(1))
+    width = float(np.sqrt(max(1 - values.max(), 1e-12)))
+    r, weight = _radii(rank, width, 0.6 * fineness)
+    x = np.ones((1, 1))
+    if rank == 2:
+        phi = np.pi * (np.arange(round(16 * fineness)) + 0.5) / round(16 * fineness)
+        x = np.stack([np.cos(phi), np.sin(phi)], -1)
+    omega = np.concatenate([np.zeros((1, len(M))), (r[:, None, None] * (x @ R.T)).reshape(-1, len(M))])
+    weight = np.repeat(weight / len(x), len(x))
+    keep = np.append(True, weight > 1e-10)
+    return OmegaRule(omega[keep], np.concatenate([[1 - weight.sum()], weight])[keep])
+
+
+def _line(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:
+    x, weight = panels(_half_ladder(width, _RADIUS), round(10 * fineness), graded=False)
+    return x[:, None], 2 * weight * normal_density(x)
+
+
+def _plane(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Half a turn of angle suffices for even functions."""
+    crossings = _directions(walls)
+    edges = []
+    for low, high in zip(crossings, [*crossings[1:], crossings[0] + np.pi], strict=True):
+        rungs = _half_ladder(width, (high - low) / 2)
+        edges += [low + rungs, high - rungs[-2::-1]]
+    phi, phi_weight = panels(np.concatenate(edges), round(10 * fineness), graded=False)
+    r, r_weight = _radii(2, width, fineness)
+    x = r[:, None, None] * np.stack([np.cos(phi), np.sin(phi)], -1)
+    weight = r_weight[:, None] * (phi_weight / np.pi)
+    # What the radii leave out sits at the origin.
+    x = np.concatenate([np.zeros((1, 2)), x.reshape(-1, 2)])
+    return x, np.concatenate([[1 - weight.sum()], weight.ravel()])
+
+
+def _radii(dimensions: int, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Radii of a standard normal x, whose law is proportional to r^d exp(-r^2/2) d log r, and their weights."""
+    step = 0.25 / fineness
+    r = np.exp(np.arange(np.log(0.02 * width), np.log(_RADIUS), step))
+    constant = {1: np.sqrt(2 / np.pi), 2: 1.0, 3: np.sqrt(2 / np.pi)}[dimensions]
+    return r, step * constant * r**dimensions * np.exp(-(r**2) / 2)
+
+
+def _directions(walls: np.ndarray) -> np.ndarray:
+    """The angles in [0, pi), apart and sorted, at which the lines n^T x = 0 run."""
+    seen = walls[:, np.hypot(*walls) > 1e-9]
+    angles = np.sort(np.mod(np.arctan2(seen[0], -seen[1]), np.pi)) if seen.size else np.zeros(1)
+    apart = np.concatenate([[True], np.diff(angles) > 1e-9])
+    if angles[-1] - angles[0] > np.pi - 1e-9:
+        apart[-1] = len(angles) == 1
+    return angles[apart]
+
+
+def _half_ladder(width: float, length: float) -> np.ndarray:
+    """Panel ends from 0 to `length` that grow geometrically from a fraction of `width`."""
+    rungs = 0.3 * width * _GRADING ** np.arange(40)
+    return np.concatenate([[0.0], rungs[rungs < 0.7 * length], [length]])

@@ -1,0 +1,30 @@
+"""Files that belong together and are replaced together, so that an interrupted run never spoils a finished one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+
+def write_together(folder: Path, writers: Mapping[str, Callable[[Path], object] | None]) -> list[Path]:
+    """Write each file under a temporary name; only once all are complete, give them their names.
+
+    A name without a writer is a file of an earlier run that this one does not have: it is removed. A run that is killed
+    while it writes leaves the earlier files as they were, and `.part` files that the next run overwrites. A writer that
+    raises takes the `.part` files with it.
+    """
+    partial = {name: folder / f"{name}.part" for name, write in writers.items() if write is not None}
+    try:
+        for name, write in writers.items():
+            if write is not None:
+                write(partial[name])
+        for name in writers:
+            if name in partial:
+                os.replace(partial[name], folder / name)
+            else:
+                (folder / name).unlink(missing_ok=True)
+    finally:
+        for path in partial.values():
+            path.unlink(missing_ok=True)
+    return [folder / name for name in partial]

@@ -1,0 +1,123 @@
+"""Where a study looks and how much it computes: the sample ratios, the dimension and the number of runs.
+
+The ratios span the thresholds. What is affordable is measured, not assumed: a typed target of three projections can be
+a thousand times slower than one of one projection, and a study has to end while its reader still waits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Iterable
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import numpy as np
+
+from solvable.core.learners import AMP
+from solvable.core.model import Model
+from solvable.core.verbs import predict
+from solvable.lab.grids import run_once
+
+BEYOND = 1.6
+"""A study looks this many times farther than the last threshold."""
+
+_SPANS = (1.0, 1.5, 2.25)
+_LEARNED = 0.5
+_NO_THRESHOLD = (1.0, 2.0, 4.0, 8.0)
+_THEORY_SECONDS = 30.0
+_RUN_SECONDS = 40.0
+_FINEST, _COARSEST = 160, 10
+_SIZES = ((500, 8), (500, 4), (300, 4), (200, 3))
+_QUICK_SIZES = ((300, 4), (200, 3))
+_PROBE = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Effort:
+    """How much time a study may take, and the dimensions and numbers of runs it chooses from, best first."""
+
+    theory_seconds: float = _THEORY_SECONDS
+    run_seconds: float = _RUN_SECONDS
+    sizes: tuple[tuple[int, int], ...] = _SIZES
+    points: int = 7
+
+
+QUICK = Effort(theory_seconds=5.0, run_seconds=6.0, sizes=_QUICK_SIZES, points=5)
+
+
+def last_alpha(model: Model, marks: Iterable[float]) -> float:
+    """The largest sample ratio to look at: well beyond the last threshold, and farther if little is learned there."""
+    finite = [mark for mark in marks if 0 < mark < math.inf]
+    candidates = [BEYOND * max(finite) * span for span in _SPANS] if finite else list(_NO_THRESHOLD)
+    for alpha in candidates:
+        if _error_left(model, alpha) < _LEARNED * _error_left(model, 0.0):
+            return alpha
+    # AMP learns nothing however many samples it gets (a hard target), or so little that the first span shows it.
+    return candidates[0] if finite else candidates[2]
+
+
+def _error_left(model: Model, alpha: float) -> float:
+    return float(predict(model, AMP(), throw=False, alpha=alpha)["estimation_error"])
+
+
+def exact_grid(model: Model, top: float, marks: Iterable[float], effort: Effort) -> np.ndarray:
+    """Sample ratios from 0 to `top` for the theory, as many as there is time for, with a pair around each threshold."""
+    start = time.perf_counter()
+    predict(model, AMP(), throw=False, alpha=0.61 * top)
+    seconds = time.perf_counter() - start
+    # Bayes-optimal learning compares several fixed points, so the two curves cost about three times one of AMP.
+    count = int(np.clip(effort.theory_seconds / (3 * seconds), _COARSEST, _FINEST))
+    around = [mark * (1 + side) for mark in marks if 0 < mark < top for side in (-2e-3, 2e-3)]
+    return np.unique(np.concatenate([np.linspace(0.0, top, count + 1), around]))
+
+
+def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarray:
+    """A handful of sample ratios for the runs, moved away from thresholds, where a finite dimension blurs all."""
+    marks = np.array([mark for mark in marks if 0 < mark < top])
+    gap = 0.4 * top / points
+    chosen = []
+    for alpha in top * np.arange(1, points + 1) / (points + 0.5):
+        near = marks[np.abs(marks - alpha) < gap]
+        if near.size:
+            sides = [mark + side * gap for mark in near for side in (-1, 1)]
+            free = [x for x in sides if np.min(np.abs(marks - x)) >= 0.99 * gap and 0 < x <= top]
+            alpha = min(free, key=lambda x: abs(x - alpha)) if free else alpha
+        chosen.append(float(f"{alpha:.3g}"))
+    return np.unique(chosen)
+
+
+def affordable_size(model: Model, alphas: np.ndarray, effort: Effort, workers: int) -> tuple[int, int]:
+    """The dimension and the number of runs at each point that fit the time, from the time of a small run."""
+    alpha = float(np.median(alphas))
+    run_once(model, AMP(), _PROBE, 0, {"alpha": alpha})  # compiles what the next run is timed with
+    start = time.process_time()  # not the time by the clock: the choice shall not depend on what else is running
+    run_once(model, AMP(), _PROBE, 1, {"alpha": alpha})
+    seconds = time.process_time() - start
+    for d, seeds in effort.sizes:
+        # The channel takes most of the time, and it grows with the number of samples.
+        if seconds * d / _PROBE * seeds * len(alphas) / workers <= effort.run_seconds:
+            return d, seeds
+    return effort.sizes[-1]
+
+
+class Deadline(Executor):
+    """Passes work on to an executor until the time is over; what is not begun by then raises `TimeoutError`."""
+
+    def __init__(self, executor: Executor, seconds: float):
+        self.executor = executor
+        self.end = time.time() + seconds
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future:
+        """Submit the call with the deadline attached."""
+        return self.executor.submit(_before, self.end, fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Nothing: the executor belongs to whoever made it."""
+
+
+def _before(end: float, function: Any, *args: Any, **kwargs: Any) -> Any:
+    if time.time() > end:
+        raise TimeoutError("not run: the time for simulations was over")
+    return function(*args, **kwargs)

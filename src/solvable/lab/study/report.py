@@ -1,0 +1,197 @@
+"""The report of a study in plain language, as blocks that become Markdown and HTML."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvable.core.version import installed_version
+from solvable.lab.curve import Agreement
+from solvable.lab.matrices import entry_groups, group_mean
+from solvable.lab.study.document import Block, Code, Heading, Line, Listing, Paragraph, Picture, Table
+from solvable.lab.study.figure import reached_by_amp
+from solvable.lab.study.words import directions_in_words, exponent_in_words, ratio_in_words
+from solvable.priors import Gaussian
+
+if TYPE_CHECKING:
+    from solvable.lab.curve import Curve
+    from solvable.lab.study.run import Study
+
+_AGREE = 4.0
+
+_THRESHOLDS = {
+    "weak_recovery": "AMP learns something above it",
+    "algorithmic": "AMP is as good as Bayes-optimal learning above it",
+    "information_theoretic": "Bayes-optimal learning leaves AMP behind from here to the algorithmic threshold",
+}
+
+
+def report(study: Study, png: bytes) -> list[Block]:
+    """The whole report; `png` is the figure."""
+    return [
+        Heading(["What it takes to learn ", Code(study.diagnosis.target)], level=1),
+        *_answer(study),
+        Picture("study.png", _caption(study), png),
+        *_staircase(study),
+        *_thresholds(study),
+        *_comparison(study),
+        *_reproduce(study),
+    ]
+
+
+def _answer(study: Study) -> list[Block]:
+    found = study.diagnosis
+    noise = f" + sqrt({found.noise:g}) xi" if found.noise else ""
+    many = study.model.target.projections
+    inputs = "one hidden direction" if many == 1 else f"{many} hidden directions"
+    setting: Line = [
+        "Labels are ",
+        Code(f"y = {found.target}{noise}"),
+        f", a function of {inputs} of Gaussian inputs of dimension d, learned from n = alpha d samples.",
+    ]
+    meaning = {
+        "trivial": "The target is trivial: AMP learns from any number of samples proportional to d, in its first step.",
+        "easy": f"The target is easy: AMP starts to learn at n = {found.alpha_weak:.6g} d samples.",
+        "hard": "The target is hard: no number of samples proportional to d suffices for AMP or any other known "
+        f"efficient method; n of order {exponent_in_words(found.generative_exponent)} is needed. AMP's curve is flat.",
+    }[found.verdict]
+    exponents = (
+        f"Information exponent {_exponent(found.information_exponent)}, leap exponent "
+        f"{_exponent(found.leap_exponent)}, generative exponent {_exponent(found.generative_exponent)}."
+    )
+    return [Paragraph(setting), Paragraph([meaning, " ", _against_kernels(study)]), Paragraph([exponents])]
+
+
+def _against_kernels(study: Study) -> str:
+    """How far AMP comes with n = alpha d, and what a kernel needs to come as far."""
+    alpha, reached = reached_by_amp(study.exact)
+    left = reached / study.kernel_errors[0]
+    enough = np.nonzero(study.kernel_errors <= max(reached, 1e-9 * study.kernel_errors[0]))[0]
+    # A target that is exactly a polynomial is learned by a kernel once its degree is reached.
+    kernel = f"d^{enough[0]}" if enough.size else f"d^{len(study.kernel_errors)}"
+    if left > 0.995:
+        return (
+            f"A kernel or random-feature method, which learns by degree, learns its first part beyond {_first(study)}."
+        )
+    amp = "learns it completely" if left < 1e-4 else f"explains all but {100 * left:.2g}% of the variance of the label"
+    return (
+        f"At alpha = {alpha:.3g} AMP {amp}; a kernel or random-feature method needs more than {kernel} samples to do "
+        "as well."
+    )
+
+
+def _first(study: Study) -> str:
+    """The number of samples at which the kernel's error first falls."""
+    fallen = np.nonzero(study.kernel_errors < 0.995 * study.kernel_errors[0])[0]
+    return f"d^{fallen[0]}" if fallen.size else f"d^{len(study.kernel_errors)}"
+
+
+def _caption(study: Study) -> str:
+    runs = "" if study.simulated is None else f"; markers: AMP at d = {study.d}, mean and standard error of the runs"
+    return (
+        f"Left: overlap with the truth against alpha = n/d, theory as lines{runs}; dotted: thresholds. "
+        "Right: generalization error of a kernel method against kappa = log n / log d, and what AMP reaches at "
+        "kappa = 1."
+    )
+
+
+def _staircase(study: Study) -> list[Block]:
+    rows = [
+        [str(i), directions_in_words(step.directions), ratio_in_words(step.alpha), step.kind]
+        for i, step in enumerate(study.diagnosis.staircase, start=1)
+    ]
+    return [Heading(["What is learned when"]), Table(["step", "directions", "learned from", "kind"], rows)]
+
+
+def _thresholds(study: Study) -> list[Block]:
+    found = study.diagnosis
+    rows = []
+    for name, value in study.thresholds.items():
+        error = f"{found.uncertainty:.1e}" if value == found.alpha_weak and 0 < value < math.inf else ""
+        rows.append([name.replace("_", " "), ratio_in_words(value), error, _THRESHOLDS.get(name, "")])
+    return [Heading(["Thresholds"]), Table(["threshold", "alpha", "numerical error", "meaning"], rows)]
+
+
+def _comparison(study: Study) -> list[Block]:
+    heading = Heading(["Theory against simulation"])
+    if study.simulated is None:
+        return [heading, Paragraph(["There was no time for a single run of AMP; ask for a smaller d."])]
+    verdict = [_judged(found, study.d) for found in study.agreement]
+    if not verdict:
+        verdict = ["Two runs at a point are needed to judge the agreement."]
+    note = "Points are kept away from the thresholds, where a finite dimension blurs every transition."
+    count = study.simulated.summary("generalization_error")[2].values
+    if count.min() < study.seeds:
+        note += f" Time ran out: {count.min()} to {count.max()} of {study.seeds} runs at each point were made."
+    return [heading, Paragraph([" ".join(verdict)]), _table(study.simulated), Paragraph([note])]
+
+
+def _judged(found: Agreement, d: int) -> str:
+    name = found.metric.replace("_", " ")
+    at = f"alpha = {found.at['alpha']:g}"
+    size = f"{found.deviation:.1f} standard errors, at {at}"
+    if found.deviation < _AGREE:
+        return f"The {name} agrees with theory: the largest of {found.points} deviations is {size}."
+    numbers = f"theory {found.theory:.4g}, simulation {found.simulation:.4g} ± {found.standard_error:.2g}"
+    if abs(found.theory - found.simulation) < 1 / math.sqrt(d):
+        return f"The {name} is near theory: it deviates most by {size} ({numbers}), less than 1/sqrt(d)."
+    return f"The {name} DIFFERS from theory by {size} ({numbers})."
+
+
+def _table(curve: Curve) -> Table:
+    """Theory and simulation of AMP, point by point."""
+    columns, cells = ["alpha"], [[f"{alpha:g}" for alpha in curve.dataset["alpha"].values]]
+    groups = entry_groups(curve, "overlap") if curve.is_matrix("overlap") else [()]
+    for group in groups:
+        name = f"overlap {', '.join(map(str, group))}".strip()
+        theory, runs = curve.theory("overlap"), curve.simulation("overlap")
+        columns, cells = _with_metric(
+            columns, cells, name, *((group_mean(part, group) if group else part) for part in (theory, runs))
+        )
+    error = "generalization_error"
+    columns, cells = _with_metric(columns, cells, "error", curve.theory(error), curve.simulation(error))
+    return Table(columns, list(zip(*cells, strict=True)))
+
+
+def _with_metric(columns, cells, name, theory, runs) -> tuple[list[str], list[list[str]]]:
+    from solvable.lab.curve import over_seeds
+
+    mean, error, _ = over_seeds(runs.isel(learner=0))
+    simulated = [_measured(m, e) for m, e in zip(mean.values, error.values, strict=True)]
+    expected = [f"{value:.4f}" for value in theory.isel(learner=0).values]
+    return [*columns, f"{name}, theory", f"{name}, simulation"], [*cells, expected, simulated]
+
+
+def _measured(mean: float, error: float) -> str:
+    if math.isnan(mean):
+        return ""
+    return f"{mean:.4f}" if math.isnan(error) else f"{mean:.4f} ± {error:.4f}"
+
+
+def _reproduce(study: Study) -> list[Block]:
+    beside: Line = [
+        "Written by solvable ",
+        installed_version(),
+        ". The data are beside this report: ",
+        Code("theory.nc"),
+    ]
+    beside = [*beside, " and ", Code("simulation.nc"), ", read with ", Code("solvable.Curve.load"), "."]
+    return [Heading(["How to reproduce this"]), Listing(_command(study)), Paragraph(beside)]
+
+
+def _command(study: Study) -> str:
+    """The command line, or a line of Python where the model cannot be typed."""
+    alphas = [] if study.simulated is None else [float(alpha) for alpha in study.simulated.dataset["alpha"].values]
+    text, model = study.model.target.text, study.model
+    if text is None or model.named_channel is not None or type(model.prior) is not Gaussian:
+        return f"sv.study({model}, d={study.d}, seeds={study.seeds}, alpha={alphas})"
+    noise = f"--noise {model.noise:g} " if model.noise else ""
+    listed = f"--alpha {','.join(f'{alpha:g}' for alpha in alphas)} " if alphas else ""
+    return f"solvable study {noise}--d {study.d} --seeds {study.seeds} {listed}-- {shlex.quote(text)}"
+
+
+def _exponent(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else "unknown (beyond the degrees searched)"
