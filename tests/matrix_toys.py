@@ -61,9 +61,11 @@ class LinearToy(Toy):
         return MatrixInformation(np.outer(self.a, self.a) / s, float(-np.log(2 * np.pi * np.e * s) / 2), 1e-12, 1e-12)
 
     def linearisation(self, M, basis):
-        s = self.a @ (np.eye(len(M)) - M) @ self.a + self.noise
         b = basis.T @ self.a
-        return Linearisation(basis, np.outer(b, b) / s, 2 * np.kron(np.outer(b, b), np.outer(b, b)) / s**2 + 0.0, 1e-12)
+        bb = np.outer(b, b)
+        if bb.any():
+            bb /= self.a @ (np.eye(len(M)) - M) @ self.a + self.noise
+        return Linearisation(basis, bb, 2 * np.kron(bb, bb), 1e-12)
 
     def pinned_mass(self, directions):
         inside = np.linalg.norm(self.a - directions @ (directions.T @ self.a)) < 1e-6 * np.linalg.norm(self.a)
@@ -71,7 +73,7 @@ class LinearToy(Toy):
 
     def frozen(self, directions):
         rest = complement(directions)
-        return LinearToy(rest.T @ self.a, self.noise)
+        return LinearToy(np.round(rest.T @ self.a, 12), self.noise)
 
 
 class PotentialToy(Toy):

@@ -8,7 +8,9 @@ import numpy as np
 
 from solvable.channels.base import Channel, Information, LabelLaw, Posterior, Rows
 from solvable.channels.closed import Absolute, Linear, Probit, Sign, Square
+from solvable.channels.generic import GenericChannel
 from solvable.channels.levelset import LevelSetChannel
+from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
 from solvable.channels.noisy import NoisyChannel
 from solvable.core.errors import bad_parameter
 from solvable.targets.hermite import hermite_coefficients
@@ -18,10 +20,16 @@ from solvable.targets.target import Target
 __all__ = [
     "Absolute",
     "Channel",
+    "GenericChannel",
     "Information",
     "LabelLaw",
     "LevelSetChannel",
     "Linear",
+    "Linearisation",
+    "MatrixInformation",
+    "MultiChannel",
+    "MultiLabelLaw",
+    "MultiPosterior",
     "NoisyChannel",
     "Posterior",
     "Probit",
@@ -30,6 +38,7 @@ __all__ = [
     "Square",
     "channel_of",
     "generic_channel",
+    "multi_channel_of",
 ]
 
 _LEAST_NOISE = 1e-12
@@ -46,6 +55,13 @@ def channel_of(target: Target, noise: float) -> Channel:
     if noise == 0 and target in _NOISELESS_CLOSED:
         return _NOISELESS_CLOSED[target]()
     return generic_channel(target, noise)
+
+
+def multi_channel_of(target: Target, noise: float) -> MultiChannel:
+    """The channel of a target of two or three projections: a closed form where there is one, else the generic one."""
+    from solvable.channels.several import multi_channel_of as found
+
+    return found(target, noise)
 
 
 def generic_channel(target: Target, noise: float) -> Channel:

@@ -115,6 +115,11 @@ class MultiChannel(abc.ABC):
         """The smallest eigenvalue of V for which `information` and `posterior` resolve the label's structure."""
         return 1e-6
 
+    @property
+    def row_resolution(self) -> float:
+        """The smallest eigenvalue of V at which `posterior` is right."""
+        return self.resolution
+
     @abc.abstractmethod
     def pinned_mass(self, directions: np.ndarray) -> float:
         """The probability that, without noise, a label depends on z near z only through directions^T z (r x k), and

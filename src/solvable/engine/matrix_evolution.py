@@ -106,6 +106,8 @@ class MatrixStateEvolution:
         """
         r = self.projections
         within = np.eye(r) if within is None else within
+        if alpha <= 0:
+            return self._point(alpha, np.zeros((r, 0)), np.zeros((0, 0)), None, 0)
         if start is not None and start.exact is not None and self.pins(start.exact, alpha):
             return self._exactly(start.exact, alpha, start, within)
         U, L, model = np.zeros((r, 0)), np.zeros((0, 0)), None
@@ -119,6 +121,7 @@ class MatrixStateEvolution:
                 if exact is not None:
                     return self._exactly(exact, alpha, None, within)
                 if end.status != Status.CONVERGED:
+                    L = end.L
                     break
                 if end.radius > 1 + _UNSTABLE:
                     L, model = end.L + _SEED * _normalised(end.push), end.model
@@ -151,7 +154,10 @@ class MatrixStateEvolution:
         """The channel's linearisation, computed once for each M and basis."""
         key = (np.round(M, 12).tobytes(), np.round(basis, 10).tobytes())
         if key not in self._linearised:
-            self._linearised[key] = self.channel.linearisation(M, basis)
+            found = self.channel.linearisation(M, basis)
+            if not (np.isfinite(found.trivial).all() and np.isfinite(found.easy).all()):
+                raise ArithmeticError(f"the linearisation of {self.channel!r} at M = {M.tolist()} is not finite.")
+            self._linearised[key] = found
         return self._linearised[key]
 
     @functools.cached_property
@@ -207,7 +213,7 @@ class MatrixStateEvolution:
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """The learned directions and L with those added that the labels or a growing overlap bring; None if none."""
         basis = within @ np.linalg.svd(within.T @ U)[0][:, U.shape[1] :] if U.shape[1] else within
-        if not basis.shape[1] or alpha <= 0:
+        if not basis.shape[1]:
             return None
         basis = tidy(basis)
         M = U @ one_minus_exp(L) @ U.T

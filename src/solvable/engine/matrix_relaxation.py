@@ -17,7 +17,6 @@ residual is taken back and replaced by a plain one.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -40,6 +39,8 @@ _TOLERANCE = 1e-9
 _DEEPEST = 200.0
 _MOVED = 0.4
 """How far L may move before the local model is measured anew to judge stability."""
+_DOUBTFUL = 0.97
+"""The largest eigenvalue of J from which on stability is judged by a measurement at the point itself."""
 
 
 class Labels:
@@ -86,29 +87,18 @@ class Labels:
         return self._known[key]
 
 
-@dataclasses.dataclass
-class LocalModel:
-    """E[g g^T] near the last point in the directions U: value, error, and slope B = dI/dL, in svec coordinates."""
+class LocalModel(NamedTuple):
+    """E[g g^T] near L = `x` in the directions U: its value, its error, and its slope B = dI/dL, in svec coordinates.
+
+    `measured_at` is the L where all of B was last measured by differences.
+    """
 
     U: np.ndarray
     x: np.ndarray
     value: np.ndarray
     error: float
     B: np.ndarray
-    measured_at: np.ndarray | None = None
-
-    def learn(self, x: np.ndarray, found: _Evaluation) -> None:
-        """Move to x, correcting the slope along the way there."""
-        dx = x - self.x
-        length = float(dx @ dx)
-        if length > 1e-20:
-            self.B = self.B + np.outer(found.value - self.value - self.B @ dx, dx) / length
-        self.x, self.value, self.error = x, found.value, found.error
-
-
-class _Evaluation(NamedTuple):
-    value: np.ndarray
-    error: float
+    measured_at: np.ndarray
 
 
 class Relaxed(NamedTuple):
@@ -144,103 +134,162 @@ def relax(
 
     With `stop_deep` = m > 0 it ends early once V is below the channel's resolution in m directions.
     """
-    return _Run(labels, alpha, U, svec(start), model, stop_deep).follow(limit)
+    run = _Run(labels, alpha, U, stop_deep)
+    return run.follow(run.first(svec(start), model), limit)
+
+
+class _State(NamedTuple):
+    """One L on the way: the labels' information there, R = Phi(L) - L, and the matrices d log(I + A)/dA and J."""
+
+    x: np.ndarray
+    value: np.ndarray
+    error: float
+    R: np.ndarray
+    slope: np.ndarray
+    J: np.ndarray
+    measured_at: np.ndarray
+
+    @property
+    def size(self) -> float:
+        return float(np.abs(self.R).max())
+
+    @property
+    def measured(self) -> bool:
+        return self.measured_at is self.x
 
 
 class _Run:
-    model: LocalModel
-
-    def __init__(
-        self, labels: Labels, alpha: float, U: np.ndarray, x: np.ndarray, model: LocalModel | None, stop_deep: int
-    ):
+    def __init__(self, labels: Labels, alpha: float, U: np.ndarray, stop_deep: int):
         self.labels, self.alpha, self.U, self.stop_deep = labels, alpha, U, stop_deep
         self.evaluations = 0
-        found = self.evaluate(x)
-        if model is not None and model.U.shape == U.shape and np.allclose(model.U, U, atol=1e-12):
-            self.model = dataclasses.replace(model)
-            self.model.learn(x, found)
-        else:
-            self.model = self.measure(x, found)
 
-    def evaluate(self, x: np.ndarray) -> _Evaluation:
+    def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
+        """The information at L, its error, and R."""
         self.evaluations += 1
         found = self.labels(self.U @ one_minus_exp(smat(x)) @ self.U.T)
-        return _Evaluation(svec(self.U.T @ found.information @ self.U), found.error)
+        value = svec(self.U.T @ found.information @ self.U)
+        if not np.isfinite(value).all():
+            return value, found.error, np.full_like(x, np.nan)
+        return value, found.error, svec(log_one_plus(self.alpha * smat(value))) - x
 
-    def measure(self, x: np.ndarray, found: _Evaluation) -> LocalModel:
-        """The slope by differences along positive directions; an older slope is corrected, not thrown away."""
-        directions = positive_directions(smat(x))
+    def slope(self, value: np.ndarray) -> np.ndarray:
+        """d log(I + A) / dA at A = alpha E[g g^T]."""
+        if not np.isfinite(value).all():
+            return np.full((len(value), len(value)), np.nan)
+        return log_derivative(self.alpha * smat(value))
+
+    def first(self, x: np.ndarray, model: LocalModel | None) -> _State:
+        """The state at the start, with the slope of a model of the same directions if there is one."""
+        value, error, R = self.evaluate(x)
+        slope = self.slope(value)
+        if model is None or model.U.shape != self.U.shape or not np.allclose(model.U, self.U, atol=1e-12):
+            return self.measure(_State(x, value, error, R, slope, np.zeros_like(slope), x))
+        return _State(x, value, error, R, slope, self.alpha * slope @ model.B, model.measured_at)
+
+    def measure(self, state: _State) -> _State:
+        """The state with J by differences along positive directions."""
+        directions = positive_directions(smat(state.x))
         # The step balances the curvature of the map against the error of one evaluation.
-        scale = max(float(np.abs(found.value).max()), 1e-12)
-        h = float(np.clip(np.sqrt(found.error / scale), 1e-4, 0.03))
-        changes = [(self.evaluate(x + h * d).value - found.value) / h for d in directions.T]
-        B = np.stack(changes, 1) @ np.linalg.inv(directions)
-        return LocalModel(self.U, x, found.value, found.error, B, x)
+        h = float(np.clip(np.sqrt(state.error / max(float(np.abs(state.value).max()), 1e-12)), 1e-4, 0.03))
+        changes = [(self.evaluate(state.x + h * d)[2] - state.R) / h + d for d in directions.T]
+        return state._replace(J=np.stack(changes, 1) @ np.linalg.inv(directions), measured_at=state.x)
 
-    def image(self, model: LocalModel) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Phi(L) - L, J and d log(I + A) dA at the model's point."""
-        A = self.alpha * smat(model.value)
-        slope = log_derivative(A)
-        return svec(log_one_plus(A)) - model.x, self.alpha * slope @ model.B, slope
+    def moved(self, state: _State, x: np.ndarray, found: tuple[np.ndarray, float, np.ndarray]) -> _State:
+        """The state at x, with J corrected along the way there (Broyden's rule)."""
+        value, error, R = found
+        dx = x - state.x
+        length = float(dx @ dx)
+        J = state.J
+        if length > 1e-20:
+            J = J + np.outer(R - state.R + dx - J @ dx, dx) / length
+        return _State(x, value, error, R, self.slope(value), J, state.measured_at)
 
-    def follow(self, limit: int) -> Relaxed:
-        stretch, status, last_size = 1.0, Status.MAX_STEPS, np.inf
+    def noise(self, state: _State) -> float:
+        """What the error of the labels makes of R."""
+        return self.alpha * float(np.abs(state.slope).max()) * state.error
+
+    def follow(self, state: _State, limit: int) -> Relaxed:
+        pace, refused, last_size, onward, by_newton = 1.0, 0, np.inf, True, True
         while self.evaluations < limit:
-            model = self.model
-            R, J, slope = self.image(model)
-            size = float(np.abs(R).max())
-            if not np.isfinite(size):
-                return self._end(Status.NONFINITE, False)
-            noise = self.alpha * float(np.abs(slope).max()) * model.error
+            if not (np.isfinite(state.R).all() and np.isfinite(state.J).all()):
+                return self._end(state, Status.NONFINITE)
+            size, noise = state.size, self.noise(state)
             # A quadrature that changes with M jitters within its error: no progress there is the end of progress.
-            if size <= _TOLERANCE + 0.02 * noise or (size <= 0.5 * noise and size > 0.5 * last_size):
-                status = Status.CONVERGED
-                break
-            last_size = size
-            depths = np.linalg.eigvalsh(smat(model.x))
-            depth = float(depths[-1])
+            jitter = size <= 0.5 * noise and size > 0.5 * last_size and not onward
+            if jitter or size <= _TOLERANCE + min(0.02 * noise, 1e-4):
+                return self._end(state, Status.CONVERGED)
+            depths = np.linalg.eigvalsh(smat(state.x))
             if self.stop_deep and depths[-self.stop_deep] > -np.log(self.labels.floor):
-                return self._end(Status.CONVERGED, True)
-            newton = spectral_radius(J)[0] < 1
-            step = np.linalg.solve(np.eye(len(R)) - J, R) if newton else stretch * R
-            step *= min(1.0, (0.7 + 0.15 * depth) / float(np.linalg.norm(step)))
-            stretch = 1.0 if newton else 2 * stretch
-            trial = svec(positive_part(smat(model.x + step)))
-            if newton and np.abs(trial - model.x).max() < 1e-3 * size:
+                return self._end(state, Status.CONVERGED, deep=True)
+            step, newton = _step(state, pace)
+            if newton != by_newton:
+                pace, by_newton = 1.0, newton
+                step, _ = _step(state, pace)
+            # Features of the map are as wide as L itself near zero, and as its logarithm far from it.
+            capped = float(np.linalg.norm(step)) / min(0.7 + 0.15 * depths[-1], 0.02 + 1.5 * depths[-1])
+            plain = svec(positive_part(smat(state.x + state.R)))
+            trial = svec(positive_part(smat(state.x + step / max(capped, 1.0))))
+            if newton and np.abs(trial - state.x).max() < 1e-3 * size:
                 # The step points out of the positive matrices: an eigenvalue of L is held at zero.
-                trial = svec(positive_part(smat(model.x + R)))
-            there = self.evaluate(trial)
-            after = svec(log_one_plus(self.alpha * smat(there.value))) - trial
-            new_size = float(np.abs(after).max())
-            climbing = float(after @ R) > 0 and new_size < 1.5 * size
-            if newton and not (new_size < 0.9 * size or climbing):
-                if model.measured_at is not model.x:
-                    self.model = self.measure(model.x, _Evaluation(model.value, model.error))
+                trial = plain
+            found = self.evaluate(trial)
+            new_size, onward = float(np.abs(found[2]).max()), float(found[2] @ state.R) > 0
+            if newton and not (new_size < 0.9 * size or (onward and new_size < 3 * size)):
+                pace, refused, last_size = 1.0, refused + 1, size
+                if not onward and refused % 3:
+                    # Too far: what was found there corrects the slope, and the next step is shorter.
+                    state = state._replace(J=self.moved(state, trial, found).J, measured_at=state.measured_at.copy())
                     continue
-                trial = svec(positive_part(smat(model.x + R)))
-                there = self.evaluate(trial)
-            self.model = dataclasses.replace(model)
-            self.model.learn(trial, there)
-        return self._end(status, False)
+                if not state.measured:
+                    state = self.measure(state)
+                    continue
+                trial, found = plain, self.evaluate(plain)
+            # Newton's step falls short by up to a half where the residual is convex, as it is before a fold, and by
+            # more where the plain step is used: lengthen both while they go on the same way.
+            slow = onward and new_size > 0.3 * size and capped <= 1
+            pace = (2.0 if newton else 2 * pace) if slow else 1.0
+            refused, last_size = 0, size
+            state = self.moved(state, trial, found)
+        return self._end(state, Status.MAX_STEPS)
 
-    def _end(self, status: Status, deep: bool) -> Relaxed:
-        model = self.model
-        far = model.measured_at is None or np.linalg.norm(model.x - model.measured_at) > _MOVED
-        if status == Status.CONVERGED and not deep and far:
-            model = self.model = self.measure(model.x, _Evaluation(model.value, model.error))
-        R, J, slope = self.image(model)
-        radius, push = spectral_radius(J)
-        response = np.linalg.pinv(np.eye(len(R)) - J) @ (self.alpha * slope)
-        L = smat(model.x)
-        # Unknown signs of the entries' errors: the sum of their effects, then through M = I - exp(-L).
-        shift = np.abs(exp_derivative(L)) @ (np.abs(response).sum(1) * model.error + np.abs(R) / max(1 - radius, 1e-3))
-        residual = float(np.abs(R).max())
-        noise = self.alpha * float(np.abs(slope).max()) * model.error
-        if status == Status.MAX_STEPS and residual < noise:
+    def _end(self, state: _State, status: Status, deep: bool = False) -> Relaxed:
+        if status == Status.NONFINITE:
+            nothing = np.full_like(state.J, np.nan)
+            model = LocalModel(self.U, state.x, state.value, state.error, nothing, state.measured_at)
+            push = np.eye(self.U.shape[1])
+            return Relaxed(smat(state.x), model, np.nan, np.nan, push, np.nan, status, False, self.evaluations)
+        far = np.linalg.norm(state.x - state.measured_at) > _MOVED
+        doubtful = not state.measured and spectral_radius(state.J)[0] > _DOUBTFUL
+        if status == Status.CONVERGED and not deep and (far or doubtful):
+            state = self.measure(state)
+        if status == Status.MAX_STEPS and state.size < self.noise(state):
             status = Status.CONVERGED
+        radius, push = spectral_radius(state.J)
+        B = np.linalg.solve(self.alpha * state.slope, state.J)
+        model = LocalModel(self.U, state.x, state.value, state.error, B, state.measured_at)
+        uncertainty = self._uncertainty(state, radius)
         return Relaxed(
-            L, model, residual, radius, smat(push), min(1.0, float(shift.max())), status, deep, self.evaluations
+            smat(state.x), model, state.size, radius, smat(push), uncertainty, status, deep, self.evaluations
         )
+
+    def _uncertainty(self, state: _State, radius: float) -> float:
+        """The largest error of an entry of M: those of the labels, of unknown signs, and that left by the residual."""
+        response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.alpha * state.slope)
+        shift = np.abs(response).sum(1) * state.error + np.abs(state.R) / max(1 - radius, 1e-3)
+        return min(1.0, float((np.abs(exp_derivative(smat(state.x))) @ shift).max()))
+
+
+def _step(state: _State, stretch: float) -> tuple[np.ndarray, bool]:
+    """Newton's step in the modes of J that decay, the plain step in those that grow; and whether it is mostly Newton's.
+
+    `stretch` lengthens all of it, or the plain part where that leads.
+    """
+    values, modes = np.linalg.eig(state.J)
+    grows = np.real(values) >= 1
+    parts = np.linalg.solve(modes, state.R)
+    gain = np.where(grows, 1.0, 1 / np.where(grows, 1.0, 1 - values))
+    newton = bool(np.linalg.norm(parts[grows]) < 0.1 * np.linalg.norm(parts))
+    return np.real(modes @ (np.where(grows | newton, stretch, 1.0) * gain * parts)), newton
 
 
 def spectral_radius(J: np.ndarray) -> tuple[float, np.ndarray]:

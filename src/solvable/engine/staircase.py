@@ -26,6 +26,7 @@ from solvable.engine.matrix_points import Point
 LARGEST_ALPHA = 1e3
 """Directions that need more samples than this per dimension are called hard."""
 _PRECISION = 1e-7
+_MOST_TRIALS = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,14 +83,13 @@ def _next_easy(evolution: MatrixStateEvolution, U: np.ndarray, alpha: float) -> 
     if best <= zero_level(known):
         return None
     least = max(alpha, 1 / best)
-    onset = _onset(evolution, U, basis, least * (1 + 1e-12), None)
-    if onset.excess < -zero_level(onset.lin) * least:
+    onset = _onset(evolution, U, basis, least, None)
+    width = 0.0
+    if onset.excess < -1e-9 - 2 * least * onset.lin.error:
         found = _cross(evolution, U, basis, onset)
         if found is None:
             return None
         onset, width = found
-    else:
-        width = 0.0
     _, push = growing_overlap(onset.lin)
     error = onset.alpha * onset.lin.error / onset.rate + width
     return support(onset.lin, push), onset.alpha, error
@@ -133,7 +133,9 @@ def _cross(
             return None
         low, high = high, _onset(evolution, U, basis, min(1.4 * high.alpha, LARGEST_ALPHA), high.point)
     low_weight = high_weight = 1.0
-    while high.alpha - low.alpha > _PRECISION * high.alpha:
+    for _ in range(_MOST_TRIALS):
+        if high.alpha - low.alpha < _PRECISION * high.alpha:
+            break
         width = high.alpha - low.alpha
         below, above = low_weight * low.excess, high_weight * high.excess
         secant = (low.alpha * above - high.alpha * below) / (above - below)

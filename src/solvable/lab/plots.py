@@ -203,7 +203,7 @@ def mark_thresholds(ax: Axes, thresholds: dict[str, float], low: float, high: fl
         crowded = i + 1 < len(positions) and positions[i + 1] - value < 0.06 * (high - low)
         ax.annotate(
             " = ".join(places[value]),
-            (value, 0.98),
+            (value, 0.94),
             xycoords=("data", "axes fraction"),
             xytext=(-2 if crowded else 2, 0),
             textcoords="offset points",

@@ -18,6 +18,7 @@ from solvable.numerics.gaussian import gaussian_panels, hermite_functions, norma
 from solvable.targets.adapted import adapted_basis
 from solvable.targets.axis_breaks import axis_breaks
 from solvable.targets.rotate import rotate
+from solvable.targets.symmetry import symmetries
 from solvable.targets.target import Target
 
 _REACH = 14.0
@@ -43,11 +44,15 @@ class HermiteTensor:
     variance: float
     error: float
 
+    @property
+    def floor(self) -> float:
+        """A coefficient below this cannot be told from zero."""
+        return max(_ZERO * math.sqrt(self.variance), 4 * self.error)
+
     @functools.cached_property
     def nonzero(self) -> dict[tuple[int, ...], float]:
         """The coefficients, other than the mean, that differ from zero beyond rounding and error."""
-        floor = max(_ZERO * math.sqrt(self.variance), 4 * self.error)
-        return {k: c for k, c in self.coefficients.items() if sum(k) and abs(c) > floor}
+        return {k: c for k, c in self.coefficients.items() if sum(k) and abs(c) > self.floor}
 
 
 @functools.lru_cache(maxsize=64)
@@ -58,11 +63,16 @@ def hermite_tensor(target: Target, degree: int) -> HermiteTensor:
     basis = adapted_basis(target)
     if not basis.shape[1]:
         mean = float(target.numpy(np.full(target.projections, 0.6180339887)))
-        return _spread(np.array(mean), np.eye(target.projections)[:, :0], degree, 0.0, 0.0)
+        zeros = {k: 0.0 for n in range(degree + 1) for k in _indices(target.projections, n)}
+        return HermiteTensor(zeros | {(0,) * target.projections: mean}, degree, 0.0, 0.0)
     is_identity = basis.shape[0] == basis.shape[1] and np.allclose(basis, np.eye(len(basis)), atol=1e-14)
-    turned = target if is_identity else rotate(target, basis)
-    full, second, error = _converge(turned, degree)
-    return _spread(full, basis, degree, max(second - float(full.flat[0]) ** 2, 0.0), error)
+    full, second, error = _converge(target if is_identity else rotate(target, basis), degree)
+    coefficients = {k: float(full[k]) for n in range(degree + 1) for k in _indices(basis.shape[1], n)}
+    if not is_identity:
+        coefficients = change_coordinates(coefficients, basis, degree)
+    if error > 1e-9 * math.sqrt(second):
+        coefficients = _symmetrised(coefficients, symmetries(target).group)
+    return HermiteTensor(coefficients, degree, max(second - float(full.flat[0]) ** 2, 0.0), error)
 
 
 def information_exponent(tensor: HermiteTensor) -> float:
@@ -96,7 +106,7 @@ def _converge(target: Target, degree: int) -> tuple[np.ndarray, float, float]:
         return _contract(target, [_rule(c, level, degree) for c, level in zip(breaks, levels, strict=True)], degree)
 
     full, second = evaluate(levels)
-    errors = [0.0 for _ in axes]
+    errors, correction = [0.0 for _ in axes], np.zeros_like(full)
     active, exhausted = list(axes), []
     while active:
         for axis in tuple(active):
@@ -111,13 +121,14 @@ def _converge(target: Target, degree: int) -> tuple[np.ndarray, float, float]:
             scale = max(abs(second), 1e-300)
             if errors[axis] < _ENOUGH * math.sqrt(scale) and abs(new_second - second) < 10 * _ENOUGH * scale:
                 active.remove(axis)
+                correction += new_full - full
             else:
                 levels, full, second = finer, new_full, new_second
     if exhausted:
         # Breaks that are no planes: another rule of about the same size shows by how much it may be wrong.
         other, _ = evaluate([level - 0.5 * (i in exhausted) for i, level in enumerate(levels)])
         errors.append(float(np.abs(other - full)[needed].max()))
-    return full, second, sum(errors[i] for i in range(len(errors)) if i not in exhausted)
+    return full + correction, second, sum(errors[i] for i in range(len(errors)) if i not in exhausted)
 
 
 def _rule(breaks: np.ndarray, level: float, degree: int) -> tuple[np.ndarray, np.ndarray]:
@@ -187,25 +198,37 @@ def _contract(target: Target, rule: Rule, degree: int) -> tuple[np.ndarray, floa
     return total, second
 
 
-def _spread(full: np.ndarray, basis: np.ndarray, degree: int, variance: float, error: float) -> HermiteTensor:
-    """The coefficients in the coordinates of z, from those in u = B^T z.
+def change_coordinates(
+    coefficients: dict[tuple[int, ...], float], matrix: np.ndarray, degree: int
+) -> dict[tuple[int, ...], float]:
+    """The coefficients of g in the coordinates v = A u, from those in u: A with orthonormal rows or columns.
 
-    For a vector x the sum over |k| = n of c_k x^k / sqrt(k!) is E[g He_n(x.z)] / n!, and x.z = (B^T x).u.
+    The tensors of degree n transform by the n-th power of A. In terms of raising operators, a_i h_m = sqrt(m_i + 1)
+    h_{m + e_i}, the image of h_k = a_j h_{k - e_j} / sqrt(k_j) is that of h_{k - e_j} raised by sum_i A_ij a_i.
     """
-    r = len(basis)
-    generator = np.random.default_rng(14)
-    coefficients: dict[tuple[int, ...], float] = {}
-    for n in range(degree + 1):
-        here, there = _indices(r, n), _indices(basis.shape[1], n)
-        if basis.shape[1] == r and np.allclose(basis, np.eye(r), atol=1e-14):
-            values = [full[k] for k in here]
-        else:
-            x = generator.standard_normal((3 * len(here), r))
-            x /= np.linalg.norm(x, axis=1, keepdims=True)
-            known = _monomials(x @ basis, there) @ np.array([full[k] for k in there])
-            values = np.linalg.lstsq(_monomials(x, here), known, rcond=None)[0]
-        coefficients |= {k: float(c) for k, c in zip(here, values, strict=True)}
-    return HermiteTensor(coefficients, degree, variance, error)
+    size, old_size = matrix.shape
+    here, there = [(0,) * size], [(0,) * old_size]
+    image = np.ones((1, 1))
+    found = {here[0]: coefficients[there[0]]}
+    for n in range(1, degree + 1):
+        lower, lower_there = here, {k: column for column, k in enumerate(there)}
+        here, there = _indices(size, n), _indices(old_size, n)
+        row = {k: position for position, k in enumerate(here)}
+        raised = np.array(there).reshape(-1, old_size)
+        j = np.argmax(raised > 0, axis=1)
+        parent = [lower_there[_shifted(k, int(i), -1)] for k, i in zip(there, j, strict=True)]
+        below = image[:, parent] / np.sqrt(raised[np.arange(len(j)), j])
+        image = np.zeros((len(here), len(there)))
+        for i in range(size):
+            rows = [row[_shifted(m, i, 1)] for m in lower]
+            factor = np.sqrt(np.array(lower)[:, i] + 1)
+            image[rows] += factor[:, None] * below * matrix[i, j]
+        found |= zip(here, (image @ np.array([coefficients[k] for k in there])).tolist(), strict=True)
+    return found
+
+
+def _shifted(k: tuple[int, ...], place: int, by: int) -> tuple[int, ...]:
+    return (*k[:place], k[place] + by, *k[place + 1 :])
 
 
 def _indices(r: int, total: int) -> list[tuple[int, ...]]:
@@ -213,7 +236,14 @@ def _indices(r: int, total: int) -> list[tuple[int, ...]]:
     return [k for k in itertools.product(range(total + 1), repeat=r) if sum(k) == total]
 
 
-def _monomials(x: np.ndarray, indices: list[tuple[int, ...]]) -> np.ndarray:
-    """sqrt(n!/k!) x^k at each point (rows) for each multi-index (columns)."""
-    size = [math.sqrt(math.factorial(sum(k)) / math.prod(map(math.factorial, k))) for k in indices]
-    return np.stack([s * np.prod(x ** np.array(k, int), axis=1) for s, k in zip(size, indices, strict=True)], axis=1)
+def _symmetrised(coefficients: dict[tuple[int, ...], float], group: np.ndarray) -> dict[tuple[int, ...], float]:
+    """The mean over the symmetries S, g(S z) = g(z), of c_k = E[g h_k(S^T z)]: an inexact quadrature may break them."""
+    total = dict.fromkeys(coefficients, 0.0)
+    for s in group:
+        sign, place = s.sum(0), np.abs(s).argmax(0)
+        for k in coefficients:
+            moved = [0] * len(k)
+            for j, degree in enumerate(k):
+                moved[place[j]] = degree
+            total[k] += math.prod(sign[j] ** k[j] for j in range(len(k))) * coefficients[tuple(moved)] / len(group)
+    return total

@@ -52,19 +52,21 @@ class PointSets:
         return cls(z[order], weight[order], gradient[order], start)
 
 
-def level_points(surface: Surface, grids: list[Fibres], y: np.ndarray, radius: float) -> PointSets:
-    """The level sets {g = y} for an array of labels, within a ball of the given radius."""
+def level_points(
+    surface: Surface, grids: list[Fibres], y: np.ndarray, radius: float, accuracy: float = 4e-14
+) -> PointSets:
+    """The level sets {g = y} for an array of labels, within a ball of the given radius; g = y to `accuracy` (1 + |y|)."""
     r = surface.projections
-    parts = [_on_axis(surface, grid, y, radius) for grid in grids]
+    parts = [_on_axis(surface, grid, y, radius, accuracy) for grid in grids]
     z, gradient, weight, label = (np.concatenate([part[k] for part in parts]) for k in range(4))
     return PointSets.gathered(z.reshape(-1, r), weight, gradient.reshape(-1, r), label, len(y))
 
 
-def _on_axis(surface: Surface, grid: Fibres, y: np.ndarray, radius: float) -> tuple[np.ndarray, ...]:
+def _on_axis(surface: Surface, grid: Fibres, y: np.ndarray, radius: float, accuracy: float) -> tuple[np.ndarray, ...]:
     line, cell, label = _crossings(grid, y)
-    t, value = _roots(surface, grid, line, cell, y[label])
+    t, value = _roots(surface, grid, line, cell, y[label], accuracy)
     z = grid.points(line, t)
-    found = (np.abs(value - y[label]) < 1e-6 * (1 + np.abs(y[label]))) & (np.sum(z**2, 1) <= radius**2)
+    found = (np.abs(value - y[label]) < 1e-5 * (1 + np.abs(y[label]))) & (np.sum(z**2, 1) <= radius**2)
     z, line, label = z[found], line[found], label[found]
     gradient = surface.gradient(z)
     squared = gradient**2
@@ -94,14 +96,14 @@ def _crossings(grid: Fibres, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     return line[which], cell[which], order[first[which] + offset]
 
 
-def _roots(surface: Surface, grid: Fibres, line, cell, y) -> tuple[np.ndarray, np.ndarray]:
+def _roots(surface: Surface, grid: Fibres, line, cell, y, accuracy) -> tuple[np.ndarray, np.ndarray]:
     """The root of g = y in each cell and the value there, by the Illinois form of regula falsi with late bisection."""
     low, high = grid.t[line, cell], grid.t[line, cell + 1]
     f_low, f_high = grid.g[line, cell] - y, grid.g[line, cell + 1] - y
     root, value = np.where(np.abs(f_low) < np.abs(f_high), low, high), np.minimum(np.abs(f_low), np.abs(f_high))
     before = np.zeros(len(line), np.int8)
     active = np.arange(len(line))
-    tolerance = 4e-14 * (1 + np.abs(y))
+    tolerance = accuracy * (1 + np.abs(y))
     for step in range(_STEPS):
         a, b, fa, fb = low[active], high[active], f_low[active], f_high[active]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -127,7 +129,7 @@ def _away(coordinate: np.ndarray, planes: np.ndarray) -> np.ndarray:
     """A smooth factor that vanishes on the break planes and is 1 away from them."""
     factor = np.ones(len(coordinate))
     for c in planes:
-        factor *= -np.expm1(-(((coordinate - c) / _HANDOVER) ** 2)) ** 3
+        factor *= -(np.expm1(-(((coordinate - c) / _HANDOVER) ** 2)) ** 3)
     return factor
 
 

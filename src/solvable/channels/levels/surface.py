@@ -11,6 +11,7 @@ import numpy as np
 
 from solvable.targets.axis_breaks import axis_breaks
 from solvable.targets.expression import break_expressions, evaluate
+from solvable.targets.rotate import rotate
 from solvable.targets.target import Target
 
 Function = Callable[[np.ndarray], np.ndarray]
@@ -37,26 +38,18 @@ class Surface:
     @classmethod
     def of(cls, target: Target, basis: np.ndarray) -> Surface:
         """g in the coordinates u of `basis` (r x k orthonormal columns), z = basis u."""
-        whole = cls(target.numpy, target.projections, axis_breaks(target), _break_functions(target))
-        return whole if np.array_equal(basis, np.eye(target.projections)) else whole.restricted(basis)
+        turned = target if np.array_equal(basis, np.eye(target.projections)) else rotate(target, basis)
+        return cls(turned.numpy, turned.projections, axis_breaks(turned), _break_functions(turned))
 
-    def restricted(self, basis: np.ndarray, offset: np.ndarray | None = None) -> Surface:
-        """The function of u (k projections) at z = offset + basis u."""
-        offset = np.zeros(self.projections) if offset is None else offset
+    def fixed(self, values: np.ndarray) -> Surface:
+        """The function of the last coordinates once the first ones have the given values."""
+        k = len(values)
 
         def within(function: Function) -> Function:
-            return lambda u: function(u @ basis.T + offset)
+            return lambda u: function(np.concatenate([np.broadcast_to(values, (*u.shape[:-1], k)), u], -1))
 
-        planes = [np.zeros(0)] * basis.shape[1]
-        for i, known in enumerate(self.planes):
-            # The plane z_i = c is a coordinate plane of u where row i of the basis has a single entry.
-            (columns,) = np.nonzero(np.abs(basis[i]) > 1e-12)
-            if len(columns) == 1:
-                j = columns[0]
-                planes[j] = np.unique(np.concatenate([planes[j], (known - offset[i]) / basis[i, j]]))
-        found = Surface(within(self.function), basis.shape[1], tuple(planes), tuple(map(within, self.break_functions)))
-        oblique = np.any(np.sum(np.abs(basis) > 1e-12, axis=1) > 1)
-        return dataclasses.replace(found, planes=_shared_zeros(found)) if oblique else found
+        functions = tuple(map(within, self.break_functions))
+        return Surface(within(self.function), self.projections - k, self.planes[k:], functions)
 
     def gradient(self, z: np.ndarray) -> np.ndarray:
         """grad g at z (..., r), by central differences with a step of 1e-6."""
@@ -127,7 +120,9 @@ class Surface:
         if not free:
             return z, self.function(z)
         # Nothing to find where the function does not change.
-        if np.ptp(self.function(z + 0.1)) + np.ptp(self.function(z)) < 1e-12 or not np.any(self._derivatives(z, free)[0]):
+        if np.ptp(self.function(z + 0.1)) + np.ptp(self.function(z)) < 1e-12 or not np.any(
+            self._derivatives(z, free)[0]
+        ):
             return z[:0], np.zeros(0)
         for _ in range(25):
             slope, curvature = self._derivatives(z, free)
@@ -180,36 +175,3 @@ def _break_functions(target: Target) -> tuple[Function, ...]:
         return lambda z: evaluate(expression, [z[..., i] for i in range(z.shape[-1])], np)
 
     return tuple(numeric(u) for u, _ in break_expressions(target.expression))
-
-
-def _shared_zeros(surface: Surface) -> tuple[np.ndarray, ...]:
-    """For each axis the zeros that a break function has at the same place on every one of many parallel lines."""
-    rng = np.random.default_rng(3)
-    t = np.linspace(-9, 9, 3001) + 1e-4 * np.sqrt(2)
-    planes = []
-    for axis in range(surface.projections):
-        line = rng.standard_normal((16, 1, surface.projections)).repeat(len(t), 1)
-        line[..., axis] = t
-        shared = [surface.planes[axis]]
-        for function in surface.break_functions:
-            with np.errstate(all="ignore"):
-                sign = np.sign(function(line))
-            change = np.all(sign[:, 1:] * sign[:, :-1] < 0, axis=0)
-            shared += [np.array([_bisected(function, line[:, k, :], axis, t[k], t[k + 1])]) for k in np.nonzero(change)[0]]
-        found = np.concatenate(shared)
-        planes.append(np.unique(np.round(found[np.isfinite(found)], 12)))
-    return tuple(planes)
-
-
-def _bisected(function: Function, line: np.ndarray, axis: int, low: float, high: float) -> float:
-    """The common zero of the lines between low and high, or NaN if they differ."""
-    z = line.copy()
-    a, b = np.full(len(z), low), np.full(len(z), high)
-    z[:, axis] = a
-    start = np.sign(function(z))
-    for _ in range(50):
-        middle = (a + b) / 2
-        z[:, axis] = middle
-        left = np.sign(function(z)) == start
-        a, b = np.where(left, middle, a), np.where(left, b, middle)
-    return float(np.median(a)) if np.ptp(a) < 1e-9 else float("nan")

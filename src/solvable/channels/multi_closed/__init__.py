@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from solvable.channels.multi_closed.norm import Norm
 from solvable.channels.multi_closed.parity import Parity
 from solvable.channels.multi_closed.product import Product
 from solvable.channels.multi_closed.staircase import Staircase
 
-__all__ = ["Parity", "Product", "Staircase"]
+__all__ = ["Norm", "Parity", "Product", "Staircase"]

@@ -11,6 +11,7 @@ from solvable.channels.multi_closed.base import Averages, ClosedChannel, kroneck
 from solvable.channels.multi_closed.omega import OmegaRule, smooth_omega_rule
 
 _COARSE = 0.75
+_BLOCK = 256
 
 
 class ContinuousChannel(ClosedChannel):
@@ -29,10 +30,17 @@ class ContinuousChannel(ClosedChannel):
         """Nodes y (n, L) and Lebesgue weights for integrals over the label, where it may fall given each omega."""
 
     @abc.abstractmethod
+    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> MultiPosterior:
+        """The posterior of a few rows, by quadrature along the level set with `nodes` nodes a segment."""
+
     def posterior(
         self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True, nodes: int = 32
     ) -> MultiPosterior:
-        """As in `MultiChannel`; `nodes` a segment of the level set."""
+        # Blocks of rows whose nodes fit the cache.
+        cuts = range(_BLOCK, len(observation), _BLOCK)
+        blocks = zip(np.split(observation, cuts), np.split(Omega, cuts), strict=True)
+        parts = [self.posterior_rows(y, omega, V, nodes) for y, omega in blocks]
+        return MultiPosterior(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def omega_nodes(self, M: np.ndarray, fineness: float) -> OmegaRule:
         """A rule over omega ~ N(0, M) for even functions."""
@@ -52,7 +60,7 @@ class ContinuousChannel(ClosedChannel):
 
     def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
         r = self.projections
-        weight, _, posterior = self._joint(OmegaRule(np.zeros((1, r)), np.ones(1)), np.eye(r), 2 * fineness)
+        weight, _, posterior = self._joint(OmegaRule(np.zeros((1, r)), np.ones(1)), np.eye(r), 3 * fineness)
         second = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :]
         return MultiLabelLaw(weight / weight.sum(), posterior.mean, second - np.eye(r))
 
@@ -71,7 +79,8 @@ class ContinuousChannel(ClosedChannel):
         k = basis.shape[1]
         V = np.eye(self.projections) - M
         rule = self.omega_nodes(M, fineness)
-        weight, Omega, posterior = self._joint(rule, V, fineness)
+        # With one omega there is no reason to save on labels.
+        weight, Omega, posterior = self._joint(rule, V, fineness if len(rule.weight) > 1 else 3 * fineness)
         by_omega = weight.reshape(len(rule.weight), -1)
         share = by_omega.sum(1) / rule.weight
         defect = float(np.sum(rule.weight * np.abs(share - 1)))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.numerics.gaussian import normal_density, panels
+from solvable.numerics.gaussian import gauss_legendre, normal_density, panels
 
 _NEGLIGIBLE = 1e-12
 _RADIUS = 8.0
@@ -47,7 +47,7 @@ def omega_rule(M: np.ndarray, walls: np.ndarray, fineness: float = 1.0) -> Omega
 
 
 def smooth_omega_rule(M: np.ndarray, fineness: float = 1.0) -> OmegaRule:
-    """A rule for omega ~ N(0, M), M of rank up to two, and even functions that bend only near the origin."""
+    """A rule for omega ~ N(0, M), M of rank up to three, and even functions that bend only near the origin."""
     values, vectors = np.linalg.eigh(M)
     kept = values > _NEGLIGIBLE
     R = vectors[:, kept] * np.sqrt(values[kept])
@@ -56,14 +56,26 @@ def smooth_omega_rule(M: np.ndarray, fineness: float = 1.0) -> OmegaRule:
         return OmegaRule(np.zeros((1, len(M))), np.ones(1))
     width = float(np.sqrt(max(1 - values.max(), 1e-12)))
     r, weight = _radii(rank, width, 0.6 * fineness)
-    x = np.ones((1, 1))
-    if rank == 2:
-        phi = np.pi * (np.arange(round(16 * fineness)) + 0.5) / round(16 * fineness)
-        x = np.stack([np.cos(phi), np.sin(phi)], -1)
+    x, x_weight = _half_sphere(rank, fineness)
     omega = np.concatenate([np.zeros((1, len(M))), (r[:, None, None] * (x @ R.T)).reshape(-1, len(M))])
-    weight = np.repeat(weight / len(x), len(x))
+    weight = np.outer(weight, x_weight).ravel()
     keep = np.append(True, weight > 1e-10)
     return OmegaRule(omega[keep], np.concatenate([[1 - weight.sum()], weight])[keep])
+
+
+def _half_sphere(dimensions: int, fineness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Directions, and weights of total one, for even functions on the unit sphere."""
+    if dimensions == 1:
+        return np.ones((1, 1)), np.ones(1)
+    steps = round(16 * fineness)
+    turn = 1 if dimensions == 2 else 2
+    phi = turn * np.pi * (np.arange(steps) + 0.5) / steps
+    if dimensions == 2:
+        return np.stack([np.cos(phi), np.sin(phi)], -1), np.full(steps, 1 / steps)
+    height, weight = gauss_legendre(round(6 * fineness))
+    height, phi = (grid.ravel() for grid in np.meshgrid(height, phi, indexing="ij"))
+    across = np.sqrt(1 - height**2)
+    return np.stack([across * np.cos(phi), across * np.sin(phi), height], -1), np.repeat(weight, steps) / steps
 
 
 def _line(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:

@@ -27,16 +27,9 @@ class Product(ContinuousChannel):
 
     formula = "z1*z2"
 
-    def posterior(
-        self,
-        observation: np.ndarray,
-        Omega: np.ndarray,
-        V: np.ndarray,
-        evidence: bool = True,
-        nodes: int = 32,
-    ) -> MultiPosterior:
+    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> MultiPosterior:
         D = self.noise
-        y = np.where(np.abs(observation) < 1e-100, 1e-100, observation)
+        y = np.where(np.abs(y) < 1e-100, 1e-100, y)
         size = np.abs(y)
         slope = V[0, 1] / V[0, 0]
         S = V[1, 1] - slope * V[0, 1]
@@ -73,7 +66,8 @@ class Product(ContinuousChannel):
         """Panels around the mean label, at its Gaussian and its exponential scale, and cut at y = 0."""
         centre = self.predict(Omega, V)
         heavy = np.sqrt(V[0, 0] * V[1, 1])
-        gaussian = np.sqrt(np.sum(Omega * (Omega[:, ::-1] @ V[::-1])[:, ::-1], 1) + self.noise)
+        gradient = Omega[:, ::-1]
+        gaussian = np.sqrt(np.sum(gradient * (gradient @ V), 1) + self.noise)
         steps = [sign * (k * gaussian + j * heavy) for sign in (-1, 1) for k, j in _REACH]
         edges = np.sort(np.stack([0 * centre, *(centre + step for step in steps)], 1), 1)
         t, w = graded_legendre(round(9 * fineness))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.numerics.gaussian import expectation
-from solvable.targets.hermite import hermite_coefficients
+from solvable.targets.hermite_tensor import hermite_tensor, kernel_error
 from solvable.targets.target import Target
 
 DEGREES = 6
@@ -18,5 +17,5 @@ DEGREES = 6
 
 def kernel_errors(target: Target, degrees: int = DEGREES) -> np.ndarray:
     """The squared error against the noiseless label that remains at n = d^kappa, k < kappa < k + 1, for k = 0, 1..."""
-    total = expectation(lambda z: target.numpy(z[:, None]) ** 2, target.breaks.tolist())
-    return np.maximum(total - np.cumsum(hermite_coefficients(target, degrees) ** 2), 0.0)
+    tensor = hermite_tensor(target, degrees)
+    return np.array([kernel_error(tensor, k) for k in range(degrees + 1)])

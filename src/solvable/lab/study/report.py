@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 _AGREE = 4.0
 
 _THRESHOLDS = {
-    "weak_recovery": "AMP learns something above it",
-    "algorithmic": "AMP is as good as Bayes-optimal learning above it",
-    "information_theoretic": "Bayes-optimal learning leaves AMP behind from here to the algorithmic threshold",
+    "weak_recovery": "AMP begins to learn",
+    "algorithmic": "AMP becomes as good as Bayes-optimal learning",
+    "information_theoretic": "Bayes-optimal learning leaves AMP behind, up to the algorithmic threshold",
 }
+_NO_HARD_PHASE = "AMP begins to learn, and is as good as Bayes-optimal learning everywhere"
 
 
 def report(study: Study, png: bytes) -> list[Block]:
@@ -66,27 +67,24 @@ def _answer(study: Study) -> list[Block]:
 
 
 def _against_kernels(study: Study) -> str:
-    """How far AMP comes with n = alpha d, and what a kernel needs to come as far."""
+    """How far AMP comes with n = alpha d, and what a method that learns degree by degree needs to come as far."""
+    errors = study.kernel_errors
     alpha, reached = reached_by_amp(study.exact)
-    left = reached / study.kernel_errors[0]
-    enough = np.nonzero(study.kernel_errors <= max(reached, 1e-9 * study.kernel_errors[0]))[0]
-    # A target that is exactly a polynomial is learned by a kernel once its degree is reached.
-    kernel = f"d^{enough[0]}" if enough.size else f"d^{len(study.kernel_errors)}"
+    left = reached / errors[0]
     if left > 0.995:
-        return (
-            f"A kernel or random-feature method, which learns by degree, learns its first part beyond {_first(study)}."
-        )
+        return f"A kernel or random-feature method learns nothing up to {_samples(errors < 0.995 * errors[0])} samples."
     amp = "learns it completely" if left < 1e-4 else f"explains all but {100 * left:.2g}% of the variance of the label"
+    needed = _samples(errors <= max(reached, 1e-9 * errors[0]))
     return (
-        f"At alpha = {alpha:.3g} AMP {amp}; a kernel or random-feature method needs more than {kernel} samples to do "
+        f"At alpha = {alpha:.3g} AMP {amp}; a kernel or random-feature method needs more than {needed} samples to do "
         "as well."
     )
 
 
-def _first(study: Study) -> str:
-    """The number of samples at which the kernel's error first falls."""
-    fallen = np.nonzero(study.kernel_errors < 0.995 * study.kernel_errors[0])[0]
-    return f"d^{fallen[0]}" if fallen.size else f"d^{len(study.kernel_errors)}"
+def _samples(enough: np.ndarray) -> str:
+    """The power of d that a kernel method must exceed, given whether each degree is enough."""
+    degree = int(np.argmax(enough)) if enough.any() else len(enough)
+    return "d" if degree == 1 else f"d^{degree}"
 
 
 def _caption(study: Study) -> str:
@@ -108,10 +106,16 @@ def _staircase(study: Study) -> list[Block]:
 
 def _thresholds(study: Study) -> list[Block]:
     found = study.diagnosis
-    rows = []
+    shared: dict[float, list[str]] = {}
     for name, value in study.thresholds.items():
+        shared.setdefault(value, []).append(name)
+    rows = []
+    for value, names in sorted(shared.items()):
         error = f"{found.uncertainty:.1e}" if value == found.alpha_weak and 0 < value < math.inf else ""
-        rows.append([name.replace("_", " "), ratio_in_words(value), error, _THRESHOLDS.get(name, "")])
+        meaning = (
+            _NO_HARD_PHASE if {"algorithmic", "information_theoretic"} <= set(names) else _THRESHOLDS.get(names[0], "")
+        )
+        rows.append([" = ".join(name.replace("_", " ") for name in names), ratio_in_words(value), error, meaning])
     return [Heading(["Thresholds"]), Table(["threshold", "alpha", "numerical error", "meaning"], rows)]
 
 
@@ -172,14 +176,10 @@ def _measured(mean: float, error: float) -> str:
 
 
 def _reproduce(study: Study) -> list[Block]:
-    beside: Line = [
-        "Written by solvable ",
-        installed_version(),
-        ". The data are beside this report: ",
-        Code("theory.nc"),
-    ]
-    beside = [*beside, " and ", Code("simulation.nc"), ", read with ", Code("solvable.Curve.load"), "."]
-    return [Heading(["How to reproduce this"]), Listing(_command(study)), Paragraph(beside)]
+    files = [Code("theory.nc")] if study.simulated is None else [Code("theory.nc"), " and ", Code("simulation.nc")]
+    written = f"Written by solvable {installed_version()}. The data are in "
+    beside = Paragraph([written, *files, ", read with ", Code("solvable.Curve.load"), "."])
+    return [Heading(["How to reproduce this"]), Listing(_command(study)), beside]
 
 
 def _command(study: Study) -> str:
@@ -188,8 +188,8 @@ def _command(study: Study) -> str:
     text, model = study.model.target.text, study.model
     if text is None or model.named_channel is not None or type(model.prior) is not Gaussian:
         return f"sv.study({model}, d={study.d}, seeds={study.seeds}, alpha={alphas})"
-    noise = f"--noise {model.noise:g} " if model.noise else ""
-    listed = f"--alpha {','.join(f'{alpha:g}' for alpha in alphas)} " if alphas else ""
+    noise = f"--noise {model.noise} " if model.noise else ""
+    listed = f"--alpha {','.join(map(str, alphas))} " if alphas else ""
     return f"solvable study {noise}--d {study.d} --seeds {study.seeds} {listed}-- {shlex.quote(text)}"
 
 

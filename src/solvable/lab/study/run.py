@@ -15,10 +15,10 @@ from solvable.core.errors import bad_parameter
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.verbs import thresholds
 from solvable.lab.curve import Agreement, Curve
+from solvable.lab.files import write_together
 from solvable.lab.grids import learning_curve
 from solvable.lab.progress import stage
 from solvable.lab.study.baseline import kernel_errors
-from solvable.lab.study.files import write_together
 from solvable.lab.study.plan import QUICK, Deadline, Effort, affordable_size, exact_grid, last_alpha, simulated_grid
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
@@ -77,10 +77,7 @@ class Study:
 
     def __str__(self) -> str:
         marks = [f"  {name.replace('_', ' '):24s}{value:.6g}" for name, value in self.thresholds.items()]
-        compared = [
-            f"AMP at d = {self.d}, {self.seeds} runs at each point",
-            *(f"  {found}" for found in self.agreement),
-        ]
+        compared = [f"AMP at d = {self.d}, {self.seeds} runs at each point", *(f"  {one}" for one in self.agreement)]
         written = [f"written: {path}" for path in self.files]
         return "\n".join([str(self.diagnosis), "thresholds in alpha = n/d", *marks, *compared, *written])
 
@@ -112,22 +109,21 @@ def study(
         raise bad_parameter("out", str(out), "a folder, or the name of a new one")
     d = d if d is None else check_count("d", d, least=2)
     seeds = seeds if seeds is None else check_count("seeds", seeds, least=1)
-    if alpha is not None:
-        alpha = np.unique(real_array("alpha", alpha))
-        if not np.all(alpha > 0):
-            raise bad_parameter("alpha", alpha[0], "positive")
+    ratios = None if alpha is None else np.unique(real_array("alpha", alpha))
+    if ratios is not None and not (ratios.size and np.all(ratios > 0)):
+        raise bad_parameter("alpha", alpha, "one or several positive numbers")
     effort = QUICK if quick else Effort()
     model = target if isinstance(target, MultiIndex) else MultiIndex(target, noise=noise)
     if executor is None:
         with ThreadPoolExecutor(1) as alone:
-            found = _compute(model, d, seeds, alpha, effort, alone, 1, progress)
+            found = _compute(model, d, seeds, ratios, effort, alone, 1, progress)
     else:
-        found = _compute(model, d, seeds, alpha, effort, executor, workers, progress)
+        found = _compute(model, d, seeds, ratios, effort, executor, workers, progress)
     with stage("figure and report", progress):
         return _written(found, folder)
 
 
-def _compute(model, d, seeds, alpha, effort, executor, workers, progress) -> Study:
+def _compute(model, d, seeds, ratios, effort, executor, workers, progress) -> Study:
     for _ in range(workers):
         executor.submit(load_models)  # processes start and import while this one diagnoses
     with stage("diagnosis and thresholds", progress):
@@ -136,7 +132,7 @@ def _compute(model, d, seeds, alpha, effort, executor, workers, progress) -> Stu
         marks = sorted({*known.values(), *(step.alpha for step in diagnosis.staircase)})
     with stage("choice of the grid", progress):
         top = last_alpha(model, marks)
-        ratios = simulated_grid(top, marks, effort.points) if alpha is None else alpha
+        ratios = simulated_grid(top, marks, effort.points) if ratios is None else ratios
         top = max(top, 1.02 * float(ratios[-1]))
         grid = exact_grid(model, top, marks, effort)
         asked = d is not None and seeds is not None

@@ -11,9 +11,9 @@ and an eigenvector B (d x s) with $C = W^{*T} B/d$, $P = B^T B/d$ obeys
 $$\lambda C = \alpha E[\Sigma C R], \qquad
   m^{-1} P m^{-1} - \alpha E[R P R] = m^{-1} C^T C m^{-1} + \alpha E[R C^T G C R].$$
 
-At $\lambda = 1$, $C = P = Q := I - m$ solves both, because $G Q R = G - R$ and $E[G] = 0$: the outlier sits at 1, and an
-eigenvector scaled to $B^T B/d = Q$ has the overlap Q. The equation at $\lambda = 1$ has the solution m = I as well; the
-physical one is the smallest m. It is I up to the threshold $\alpha \lambda_{max}(E[G \otimes G]) = 1$.
+At $\lambda = 1$, $C = P = Q := I - m$ solves both, because $G Q R = G - R$ and $E[G] = 0$: the outlier sits at 1, and
+an eigenvector scaled to $B^T B/d = Q$ has the overlap Q. The equation at $\lambda = 1$ has the solution m = I as well;
+the physical one is the smallest m. It is I up to the threshold $\alpha \lambda_{max}(E[G \otimes G]) = 1$.
 
 **Asymmetric**, $L = (X X^T - I) G$, and $B = X^T G\, \Omega$ for its eigenvector: C is the top eigenvector of
 $C \to \alpha E[G C G]$, its eigenvalue $\gamma$ the outlier, $\sqrt\gamma$ the radius of the bulk, and
@@ -81,7 +81,9 @@ def block_spectrum(weight: np.ndarray, G: np.ndarray, block: Block, kind: str, a
         if not learned:
             return _unlearned(s, edge)
         C = vectors[:, -1].reshape(s, s) * np.sign(np.trace(vectors[:, -1].reshape(s, s)))
-        source = gamma**2 * C.T @ C + alpha * np.einsum("l,lij,jk,lkm,mn,lnp->ip", weight, block.G, C.T, block.G, C, block.G)
+        source = gamma**2 * C.T @ C + alpha * np.einsum(
+            "l,lij,jk,lkm,mn,lnp->ip", weight, block.G, C.T, block.G, C, block.G
+        )
         P = np.linalg.solve(gamma**2 * np.eye(s * s) - alpha * F, source.ravel()).reshape(s, s)
         others = alpha * np.linalg.eigvalsh(_pairs(weight, G, block.G))
         return BlockSpectrum(C, P, gamma, edge, int(np.sum(others > gamma * (1 + _NEARLY_EQUAL))))
@@ -91,7 +93,7 @@ def block_spectrum(weight: np.ndarray, G: np.ndarray, block: Block, kind: str, a
     if not learned:
         return _unlearned(s, edge)
     Q = np.eye(s) - np.linalg.inv(k)
-    # The eigenvalues of lambda - alpha E[Sigma (x) R] rise with lambda: each that is negative at 1 has yet to cross zero.
+    # The eigenvalues of lambda - alpha E[Sigma (x) R] rise with lambda: a negative one at 1 has yet to cross zero.
     rising = np.eye(r * s) - alpha * _pairs(weight, G + np.eye(r), bulk.response(k))
     return BlockSpectrum(Q, Q, 1.0, edge, int(np.sum(np.linalg.eigvalsh(rising) < -_NEARLY_EQUAL)))
 

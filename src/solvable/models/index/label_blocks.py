@@ -22,7 +22,7 @@ from solvable.channels.multi import MultiLabelLaw
 NOTHING = 1e-11
 """E[G^2] below this is rounding: the second moments of z say nothing, at any alpha."""
 
-_COMMUTES = 1e-6
+_COMMUTES = 1e-8
 _GAP = 0.03
 _DRAWS = 8
 
@@ -48,12 +48,16 @@ class Block(NamedTuple):
         """The r x r matrix that is `matrix` (s x s) on each copy, and zero elsewhere."""
         return np.einsum("ais,st,ajt->ij", self.bases, matrix, self.bases)
 
+    def lift_between(self, i: int, j: int) -> np.ndarray:
+        """The r x r matrix that maps copy j onto copy i, and is zero elsewhere."""
+        return self.bases[i] @ self.bases[j].T
+
 
 def label_blocks(law: MultiLabelLaw) -> list[Block]:
     """The blocks of a label's second moments, one entry for each kind.
 
     Laws are known to a few digits, so a matrix counts as commuting with G when the commutator's mean square is below
-    1e-6 of that of G. Where G is zero all directions are copies of one block.
+    1e-8 of that of G. Where G is zero all directions are copies of one block.
     """
     commuting = _commuting(law)
     kinds: list[list[np.ndarray]] = []

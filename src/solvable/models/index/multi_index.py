@@ -8,29 +8,37 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from solvable.channels import Channel, channel_of
+from solvable.channels import Channel, MultiChannel, channel_of, multi_channel_of
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
 from solvable.core.model import Data, Model
-from solvable.priors import Prior, as_prior
+from solvable.models.index.instance import orthonormal_teacher
+from solvable.priors import Gaussian, Prior, as_prior
 from solvable.targets.target import Target
 
 
 class MultiIndex(Model):
-    """y = g(z) + sqrt(noise) xi with z = X w*, X of n x d independent N(0, 1/d) entries, and n = alpha d samples.
+    """y = g(z) + sqrt(noise) xi with z = X W*, X of n x d independent N(0, 1/d) entries, and n = alpha d samples.
 
-    - `target`: g, as text (`"abs(z)"`), a `Target`, or a function of one projection written with `jax.numpy`; or a
-      named channel such as `sv.channels.Probit(noise=0.5)`, which brings its own noise.
+    - `target`: g of one to three projections, as text (`"abs(z)"`, `"z1**2 + sign(z1*z2*z3)"`), a `Target`, or a
+      function of one projection written with `jax.numpy`; or a named channel such as `sv.channels.Probit(noise=0.5)`,
+      which brings its own noise.
     - `noise`: variance of the Gaussian noise added to the label.
-    - `prior`: law of the weights w*: `"gaussian"`, `"rademacher"`, `"gauss-bernoulli:RHO"`, or a `Prior`.
+    - `prior`: law of the weights W*: `"gaussian"`; for one projection also `"rademacher"`, `"gauss-bernoulli:RHO"`, or
+      any `Prior`.
 
-    Simulated teachers are normalised, |w*|^2 = d exactly.
+    With r projections W* is d x r and overlaps are r x r matrices. Simulated teachers are normalised, W*^T W* = d I.
     """
 
     scaling: ClassVar[str] = "n = alpha d"
     definitions: ClassVar[dict[str, str]] = {
-        "overlap": "w_hat.w*/d for Bayes-optimal learning and AMP, where it equals |w_hat|^2/d; else the cosine",
-        "squared_overlap": "squared cosine between w_hat and w*; equals the overlap for Bayes-optimal learning and AMP",
-        "estimation_error": "|w_hat - w*|^2 / d, up to the symmetry w* -> -w* of even targets",
+        "overlap": "w_hat.w*/d for Bayes-optimal learning and AMP, where it equals |w_hat|^2/d; else the cosine. With "
+        "several projections the matrix W*^T W_hat/d, aligned over the target's symmetries",
+        "overlap_1": "overlap with the first projection, the first diagonal entry of the overlap matrix",
+        "overlap_2": "overlap with the second projection",
+        "overlap_3": "overlap with the third projection",
+        "squared_overlap": "squared cosine between w_hat and w*; equals the overlap for Bayes-optimal learning and AMP. "
+        "With several projections the share of the estimate that lies along the teacher",
+        "estimation_error": "|W_hat - W*|^2 / d, up to the symmetries of the target, such as w* -> -w* for an even one",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",
     }
@@ -57,21 +65,37 @@ class MultiIndex(Model):
         self.named_channel = named_channel
 
     @property
+    def projections(self) -> int:
+        """The number r of projections."""
+        return self.target.projections
+
+    @property
     def channel(self) -> Channel:
-        """The output channel P(y|z); for one projection."""
-        if self.target.projections != 1:
-            raise NotSolvable(
-                f"the target {self.target.name!r} has {self.target.projections} projections; "
-                "only targets of one projection (z) are solved so far."
-            )
+        """The output channel P(y|z) of one projection."""
+        if self.projections != 1:
+            raise NotSolvable(f"the target {self.target.name!r} has {self.projections} projections: use `multi_channel`.")
         return self.named_channel or channel_of(self.target, self.noise)
 
+    @property
+    def multi_channel(self) -> MultiChannel:
+        """The output channel P(y|z) of several projections; their weights are Gaussian."""
+        if not isinstance(self.prior, Gaussian):
+            raise NotSolvable(
+                f"the prior {self.prior} is solved for one projection; with {self.projections} projections the weights "
+                'are Gaussian: use prior="gaussian".'
+            )
+        return multi_channel_of(self.target, float(self.noise))
+
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
-        """A teacher of norm sqrt(d), n = round(alpha d) inputs (at least one) and their labels."""
+        """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
         n = max(1, round(axes["alpha"] * d))
-        w = self.prior.sample(rng, d)
+        if self.projections == 1:
+            w = self.prior.sample(rng, d)
+            X = rng.standard_normal((n, d)) / np.sqrt(d)
+            return Data(X, self.channel.sample(X @ w, rng), w[:, None])
+        W = orthonormal_teacher(rng, d, self.projections)
         X = rng.standard_normal((n, d)) / np.sqrt(d)
-        return Data(X, self.channel.sample(X @ w, rng), w[:, None])
+        return Data(X, self.multi_channel.sample(X @ W, rng), W)
 
 
 def _as_target(target: str | Target | Callable[..., Any]) -> Target:

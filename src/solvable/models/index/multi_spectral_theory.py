@@ -6,20 +6,27 @@ A block is learned above its own threshold $1/\lambda_{max}(E[G \otimes G])$ and
 only the first steps are found, however many the samples.
 
 An eigenvector B (d x r) has no scale; the estimate is the posterior mean of the weights given B, whose overlap with the
-truth equals its self-overlap, $Q = C P^{-1} C^T$ with $C = W^{*T} B/d$ and $P = B^T B/d$. For the symmetric method it is
-B itself at the right scale. The rotation among copies of a block, and the sign of each, are taken as known: finitely
+truth equals its self-overlap, $Q = C P^{-1} C^T$ with $C = W^{*T} B/d$ and $P = B^T B/d$. For the symmetric method it
+is B itself at the right scale. The rotation among copies of a block, and the sign of each, are taken as known: finitely
 many numbers, which the likelihood of the labels settles at large d up to the symmetries of the target.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import MultiLabelLaw
+from solvable.channels.multi import MultiChannel, MultiLabelLaw
+from solvable.core.learners import Spectral
+from solvable.core.results import Prediction
+from solvable.core.status import Status
 from solvable.models.index.block_spectrum import BlockSpectrum, block_spectrum
 from solvable.models.index.label_blocks import Block, label_blocks
+from solvable.models.index.multi_index import MultiIndex
+
+_COARSE = 0.7
 
 
 class SpectralPrediction(NamedTuple):
@@ -34,6 +41,44 @@ class SpectralPrediction(NamedTuple):
     squared_overlap: np.ndarray
     outlier: np.ndarray
     bulk_edge: np.ndarray
+
+
+def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Prediction:
+    """The overlap Q of the estimate with the truth, and the errors of predictions from it at V = I - Q."""
+    channel: Any = model.multi_channel
+    shape, r = np.shape(alpha), channel.projections
+    flat = np.ravel(np.asarray(alpha, float))
+    found, coarse = (spectral_prediction(law_of(channel, f), learner.kind, flat) for f in (1.0, _COARSE))
+    Q, change = found.overlap, np.abs(found.overlap - coarse.overlap) + 1e-12
+    diagonal, diagonal_change = (np.diagonal(part, axis1=1, axis2=2) for part in (Q, change))
+    metrics = {"overlap": Q} | {f"overlap_{i + 1}": diagonal[:, i] for i in range(r)}
+    uncertainty = {"overlap": change} | {f"overlap_{i + 1}": diagonal_change[:, i] for i in range(r)}
+    metrics |= {"squared_overlap": found.squared_overlap, "estimation_error": r - diagonal.sum(1)}
+    uncertainty |= {
+        "squared_overlap": np.abs(found.squared_overlap - coarse.squared_overlap) + 1e-12,
+        "estimation_error": diagonal_change.sum(1),
+    }
+    errors = [channel.prediction_errors(matrix) for matrix in Q]
+    # As for one projection, an error falls no faster than in proportion to itself over V.
+    relative = change.max(axis=(1, 2)) / np.maximum(1 - np.linalg.eigvalsh(Q)[:, -1], 1e-12)
+    for name in errors[0] if errors else ():
+        metrics[name] = np.array([error[name][0] for error in errors])
+        uncertainty[name] = np.array([error[name][1] for error in errors]) + relative * metrics[name]
+    return Prediction(
+        metrics={name: np.reshape(value, shape + value.shape[1:]) for name, value in metrics.items()},
+        order_parameters={
+            "outlier": np.reshape(found.outlier, shape),
+            "bulk_edge": np.reshape(found.bulk_edge, shape),
+        },
+        status=np.full(shape, Status.CONVERGED),
+        uncertainty={name: np.reshape(value, shape + value.shape[1:]) for name, value in uncertainty.items()},
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def law_of(channel: MultiChannel, fineness: float = 1.0) -> MultiLabelLaw:
+    """The law of the labels of a channel, computed once."""
+    return channel.label_law(fineness)
 
 
 def spectral_prediction(law: MultiLabelLaw, kind: str, alpha: np.ndarray) -> SpectralPrediction:

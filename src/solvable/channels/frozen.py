@@ -1,0 +1,169 @@
+"""A channel of which some projections are known exactly: its label is the pair of y and these projections."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NoReturn
+
+import numpy as np
+
+from solvable.channels.generic import COARSE, law_of
+from solvable.channels.levels.averages import information, second_moments
+from solvable.channels.levels.fibres import coordinate_rule
+from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
+from solvable.channels.levels.narrow import narrow_information
+from solvable.channels.levels.prediction import prediction_errors
+from solvable.channels.levels.surface import Surface
+from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, complement
+from solvable.core.errors import NotSimulable
+from solvable.numerics.gaussian import normal_density
+from solvable.targets.target import Target
+
+_STEP = 0.5
+_RADIUS = 5.0
+_FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
+
+
+class FrozenChannel(MultiChannel):
+    """P(y, z_U | z) for the projections z_U = directions^T z, in the coordinates of `complement(directions)`.
+
+    Averages over (y, z_U) are means over nodes of z_U of the averages of g as a function of what is left.
+    """
+
+    def __init__(self, target: Target, noise: float, directions: np.ndarray):
+        self.target, self.noise, self.directions = target, noise, directions
+        self._left = complement(directions)
+        self._surface = Surface.of(target, np.concatenate([directions, self._left], 1))
+
+    @property
+    def projections(self) -> int:
+        return self._left.shape[1]
+
+    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    def parts(self, fineness: float) -> list[tuple[float, LabelRule, bool]]:
+        """(probability, rule, whether it is discrete) at nodes of z_U; nodes with the same level sets are joined."""
+        k = self.directions.shape[1]
+        known = self._surface.planes[:k]
+        rules = [coordinate_rule(planes, np.zeros(0), 0.0, _STEP / fineness, _RADIUS) for planes in known]
+        nodes = np.stack(np.meshgrid(*[x for x, _ in rules], indexing="ij"), -1).reshape(-1, k)
+        weight = np.stack(np.meshgrid(*[w * normal_density(x) for x, w in rules], indexing="ij"), -1).prod(-1).ravel()
+        chosen = np.sum(nodes**2, 1) < _RADIUS**2
+        nodes, weight = nodes[chosen], weight[chosen] / weight[chosen].sum()
+        resolution = Resolution.of(self.projections, fineness * _FINENESS[self.projections])
+        found: dict[Any, list[Any]] = {}
+        for node, chance in zip(nodes, weight, strict=True):
+            part = self._surface.fixed(node)
+            if _constant(part):
+                continue
+            rule = label_rule(part, resolution)
+            entry = found.setdefault(_fingerprint(rule, self.noise), [0.0, rule, part.discrete])
+            entry[0] += chance
+        return [(chance, rule, flat) for chance, rule, flat in found.values()]
+
+    @property
+    def discrete(self) -> bool:
+        return all(flat for _, _, flat in self.parts(1.0))
+
+    @property
+    def atoms(self) -> np.ndarray:
+        return np.zeros(0)
+
+    @property
+    def resolution(self) -> float:
+        return {1: 1e-3, 2: 0.01, 3: 0.08}[self.projections]
+
+    def information(self, M: np.ndarray) -> MatrixInformation:
+        (fine, psi), (coarse, coarse_psi) = (self._information(M, f) for f in (1.0, COARSE))
+        return MatrixInformation(fine, psi, float(np.abs(fine - coarse).max()), abs(psi - coarse_psi))
+
+    def _information(self, M: np.ndarray, fineness: float) -> tuple[np.ndarray, float]:
+        m, u = np.linalg.eigh(M)
+        v = np.maximum(1 - m, 1e-300)
+        matrix, psi = np.zeros(M.shape), 0.0
+        for chance, rule, flat in self.parts(fineness):
+            if v.min() >= self.resolution:
+                value, entropy = information(rule, M, self.noise, fineness)
+            else:
+                value, entropy = narrow_information(rule, u, v, self.noise, self.resolution, fineness, flat)
+            matrix += chance * value
+            psi += chance * entropy
+        return matrix, psi
+
+    def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
+        found = []
+        k = basis.shape[1]
+        for fineness in (1.0, COARSE):
+            trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
+            for chance, rule, _ in self.parts(fineness):
+                first, second = second_moments(rule, M, basis, self.noise, fineness)
+                trivial += chance * first
+                easy += chance * second
+            found.append((trivial, easy))
+        error = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(*found, strict=True))
+        return Linearisation(basis, *found[0], error)
+
+    def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
+        laws = [(chance, law_of(rule, self.noise)) for chance, rule, _ in self.parts(fineness)]
+        return MultiLabelLaw(
+            np.concatenate([chance * law.weight for chance, law in laws]),
+            np.concatenate([law.mean for _, law in laws]),
+            np.concatenate([law.G for _, law in laws]),
+        )
+
+    def pinned_mass(self, directions: np.ndarray) -> float:
+        if self.noise > 0:
+            return 0.0
+        total = 0.0
+        for chance, rule, _ in self.parts(1.0):
+            gradient = rule.sets.gradient
+            along = np.linalg.norm(gradient, axis=1)
+            across = np.linalg.norm(gradient - gradient @ directions @ directions.T, axis=1)
+            total += chance * np.sum(rule.mass[(along > 0) & (across <= 1e-6 * along)]) / rule.mass.sum()
+        return float(total)
+
+    def frozen(self, directions: np.ndarray) -> MultiChannel:
+        together = np.concatenate([self.directions, self._left @ directions], 1)
+        return FrozenChannel(self.target, self.noise, together)
+
+    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        """As `GenericChannel.prediction_errors`, given the known projections."""
+        m, u = np.linalg.eigh(M)
+        inner = (u * np.minimum(m, 1 - self.resolution)) @ u.T
+        found = []
+        for fineness in (1.0, COARSE):
+            total: dict[str, float] = {}
+            for chance, rule, _ in self.parts(fineness):
+                for name, value in prediction_errors(rule, inner, fineness).items():
+                    total[name] = total.get(name, 0.0) + chance * value
+            found.append(total)
+        fine, coarse = found
+        return {name: (fine[name], abs(fine[name] - coarse.get(name, 0.0))) for name in fine}
+
+    def observe(self, y: np.ndarray) -> NoReturn:
+        raise NotSimulable("a frozen channel describes what is left to learn in theory; it has no labels of its own.")
+
+    def posterior(self, observation, Omega, V, evidence=True) -> NoReturn:
+        self.observe(Omega)
+
+    def predict(self, Omega: np.ndarray, V: np.ndarray) -> NoReturn:
+        self.observe(Omega)
+
+    def classify(self, Omega: np.ndarray, V: np.ndarray) -> NoReturn:
+        self.observe(Omega)
+
+
+def _constant(surface: Surface) -> bool:
+    """Whether nothing is left to learn from the label at this node."""
+    return surface.discrete and len(surface.atoms) == 1
+
+
+def _fingerprint(rule: LabelRule, noise: float) -> Any:
+    """Equal for rules whose labels have the same level sets; with noise the labels themselves count too."""
+    pieces = [
+        (rule.sets.z[a:b].round(9).tobytes(), rule.sets.weight[a:b].round(9).tobytes(), round(float(mu), 12))
+        for a, b, mu in zip(rule.sets.start[:-1], rule.sets.start[1:], rule.mu, strict=True)
+    ]
+    if noise == 0:
+        return frozenset(pieces)
+    # Only differences between labels matter.
+    return tuple(pieces), (rule.y - rule.y[0]).round(9).tobytes()
