@@ -92,12 +92,12 @@ def test_a_figure_has_a_line_for_each_distinct_entry(curve, twins):
     ax = curve.plot("overlap")
     handles, labels = ax.get_legend_handles_labels()
     assert labels == [
-        "Two ridges, theory, direction 1",
-        "Two ridges, theory, direction 2",
-        "Two ridges, $d = 60$, direction 1",
-        "Two ridges, $d = 60$, direction 2",
-        "Two means, $d = 60$, direction 1",
-        "Two means, $d = 60$, direction 2",
+        "Two ridges, theory, $k = 1$",
+        "Two ridges, theory, $k = 2$",
+        "Two ridges, $d = 60$, $k = 1$",
+        "Two ridges, $d = 60$, $k = 2$",
+        "Two means, $d = 60$, $k = 1$",
+        "Two means, $d = 60$, $k = 2$",
     ]
     first, second = handles[:2]
     np.testing.assert_array_equal(second.get_ydata(), curve["overlap_2"].values[0])
@@ -106,8 +106,8 @@ def test_a_figure_has_a_line_for_each_distinct_entry(curve, twins):
     assert markers[0] != markers[1] and markers[:2] == markers[2:]
     assert handles[2].lines[0].get_color() != handles[4].lines[0].get_color()
     assert twins.plot("overlap").get_legend_handles_labels()[1] == [
-        "Two ridges, theory, directions 1, 2",
-        "Two ridges, $d = 60$, directions 1, 2",
+        "Two ridges, theory, $k = 1, 2$",
+        "Two ridges, $d = 60$, $k = 1, 2$",
     ]
     np.testing.assert_array_equal(curve.plot("overlap_1").lines[0].get_ydata(), curve["overlap_1"].values[0])
 

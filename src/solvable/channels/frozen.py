@@ -99,8 +99,9 @@ class FrozenChannel(MultiChannel):
                 trivial += chance * first
                 easy += chance * second
             found.append((trivial, easy))
-        error = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(*found, strict=True))
-        return Linearisation(basis, *found[0], error)
+        (trivial, easy), (coarse, coarse_easy) = found
+        error = max(float(np.abs(x).max(initial=0.0)) for x in (trivial - coarse, easy - coarse_easy))
+        return Linearisation(basis, trivial, easy, error, trivial - coarse)
 
     def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
         laws = [(chance, law_of(rule, self.noise)) for chance, rule, _ in self.parts(fineness)]

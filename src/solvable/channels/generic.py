@@ -96,8 +96,9 @@ class GenericChannel(MultiChannel):
         for fineness in (1.0, COARSE):
             trivial, easy = second_moments(self.rule(fineness), inner, directions, self.noise, fineness)
             found.append((mixing.T @ trivial @ mixing, double.T @ easy @ double))
-        error = max(float(np.abs(a - b).max(initial=0.0)) for a, b in zip(*found, strict=True))
-        return Linearisation(basis, *found[0], error)
+        (trivial, easy), (coarse, coarse_easy) = found
+        error = max(float(np.abs(x).max(initial=0.0)) for x in (trivial - coarse, easy - coarse_easy))
+        return Linearisation(basis, trivial, easy, error, trivial - coarse)
 
     def _clipped(self, M: np.ndarray) -> np.ndarray:
         """M with its eigenvalues kept where the rule resolves the posterior."""

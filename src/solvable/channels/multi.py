@@ -55,13 +55,14 @@ class Linearisation(NamedTuple):
     `trivial` (k x k) is E[m m^T], m = E[basis^T z | y, omega]: directions in its range are learned at once.
     `easy` (k^2 x k^2) is E[G (x) G], G = Cov of basis^T z given (y, omega), plus m m^T, minus I: an infinitesimal
     overlap dM in these directions becomes alpha F(dM), vec F(dM) = easy vec dM, where `trivial` vanishes.
-    `error` estimates the absolute error of both.
+    `error` estimates the absolute error of both; `trivial_change`, where given, that of `trivial` as a matrix.
     """
 
     basis: np.ndarray
     trivial: np.ndarray
     easy: np.ndarray
     error: float
+    trivial_change: np.ndarray | None = None
 
 
 class MultiChannel(abc.ABC):

@@ -16,7 +16,10 @@ from solvable.engine.symmetric import tidy
 def trivial_directions(lin: Linearisation) -> np.ndarray:
     """The directions (r x k) on which the labels have a mean: the range of E[m m^T], above its numerical error."""
     values, vectors = np.linalg.eigh(lin.trivial)
-    return tidy(lin.basis @ vectors[:, values > zero_level(lin)], 1e-3)
+    level = np.full(len(values), zero_level(lin))
+    if lin.trivial_change is not None:
+        level = 1e-7 + 5 * np.abs(np.sum(vectors * (lin.trivial_change @ vectors), 0))
+    return tidy(lin.basis @ vectors[:, values > level], 1e-3)
 
 
 def zero_level(lin: Linearisation) -> float:

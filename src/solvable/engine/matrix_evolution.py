@@ -49,6 +49,8 @@ class MatrixStateEvolution:
         self._frozen: dict[bytes, MatrixStateEvolution] = {}
         self._linearised: dict[tuple[bytes, bytes], Linearisation] = {}
         self._climbed: dict[float, Point] = {}
+        self._largest: dict[float, Point] = {}
+        self._optimal: dict[float, Point] = {}
 
     @property
     def projections(self) -> int:
@@ -65,15 +67,11 @@ class MatrixStateEvolution:
 
     def optimal(self, alpha: np.ndarray) -> MatrixFixedPoints:
         """The fixed points of largest free entropy: what no learner can beat."""
-        points: list[Point] = []
-        above: Point | None = None
         ascending = _ascending(alpha)
         for a in ascending:
             self.uninformed_point(a)
-        for a in reversed(ascending):
-            above = self.largest_point(a, above)
-            points.append(self._best(a, above))
-        return collect(points[::-1], alpha)
+        # From above: what is known at a larger alpha bounds what can be known at a smaller one.
+        return collect([self.optimal_point(a) for a in reversed(ascending)], alpha)
 
     def free_entropy(self, M: np.ndarray, alpha: float) -> float:
         """phi at any M with eigenvalues below one."""
@@ -92,12 +90,23 @@ class MatrixStateEvolution:
             self._climbed[alpha] = self.climb(alpha, before)
         return self._climbed[alpha]
 
-    def largest_point(self, alpha: float, above: Point | None = None) -> Point:
-        """The fixed point below everything known; `above` is that of a larger alpha, which lies above it."""
-        r = self.projections
-        if above is not None and above.exact is None and above.U.shape[1] == r:
-            return self.climb(alpha, above)
-        return self.climb(alpha, self._known(np.eye(r), alpha))
+    def optimal_point(self, alpha: float) -> Point:
+        """The fixed point of largest free entropy at one alpha, among those that different starts lead to."""
+        alpha = float(alpha)
+        if alpha not in self._optimal:
+            self._optimal[alpha] = self._best(alpha)
+        return self._optimal[alpha]
+
+    def largest_point(self, alpha: float) -> Point:
+        """The fixed point below everything known, continued from the nearest larger alpha already solved."""
+        alpha = float(alpha)
+        if alpha not in self._largest:
+            above = min((a for a in self._largest if a > alpha), default=None)
+            start = self._largest[above] if above is not None else None
+            if start is None or start.exact is not None or start.status != Status.CONVERGED:
+                start = self._known(np.eye(self.projections), alpha)
+            self._largest[alpha] = self.climb(alpha, start)
+        return self._largest[alpha]
 
     def climb(self, alpha: float, start: Point | None = None, within: np.ndarray | None = None) -> Point:
         """Follow the iteration from `start` (nothing, if None) to a stable fixed point.
@@ -167,16 +176,17 @@ class MatrixStateEvolution:
         sizes = range(1, r + 1)
         return [np.eye(r)[:, list(axes)] for size in sizes for axes in itertools.combinations(range(r), size)]
 
-    def _best(self, alpha: float, largest: Point) -> Point:
-        """The point of largest free entropy among those that different starts lead to."""
+    def _best(self, alpha: float) -> Point:
         uninformed = self.uninformed_point(alpha)
         found = [uninformed]
         for U in self.subspaces:
             if self.pins(U, alpha):
                 found.append(self._exactly(U, alpha, None, np.eye(self.projections), optimal=True))
-        if not _same(uninformed, largest):
-            found.append(largest)
-            found += [self.climb(alpha, self._known(U, alpha)) for U in self.subspaces[:-1]]
+        # Exact recovery has an infinite free entropy: where it is possible the rest need not be tried.
+        if max(point.rate for point in found) <= 0:
+            largest = self.largest_point(alpha)
+            if not _same(uninformed, largest):
+                found += [largest, *(self.climb(alpha, self._known(U, alpha)) for U in self.subspaces[:-1])]
         found = [p for p in found if p.status == Status.CONVERGED] or found
         best = max(found, key=lambda p: (round(p.rate, 9), p.value))
         for other in found:
@@ -251,7 +261,7 @@ class MatrixStateEvolution:
             return Point(alpha, M, *empty, 0.0, 0.0, rate=rate, exact=exact)
         child = self.frozen(exact)
         if optimal:
-            inner = child._best(alpha, child.largest_point(alpha))
+            inner = child.optimal_point(alpha)
         elif remaining.shape[1] == rest.shape[1]:
             inner = child.uninformed_point(alpha)
         else:

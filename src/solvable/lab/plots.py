@@ -110,13 +110,14 @@ def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PAR
             look = {"fmt": style.marker, "color": style.color, "mfc": "white", "mew": 0.9, "elinewidth": 0.9}
             ax.errorbar(x[order], mean[order], bars, label=label, **look)
     ax.set_xlabel(_axis_label(curve, axis))
-    ax.set_ylabel(_words(metric))
+    ax.set_ylabel(f"{_words(metric)} $(k, k)$" if curve.is_matrix(metric) else _words(metric))
     if "theory" in parts:
         mark_thresholds(ax, curve.thresholds, x.min(), x.max())
-    entries = len(ax.get_legend_handles_labels()[0])
-    if entries > 4:  # too many to find room among the lines
-        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    elif entries:
+    labels = ax.get_legend_handles_labels()[1]
+    if len(labels) > 4:  # too many to find room among the lines
+        columns = 2 if max(map(len, labels)) <= 24 else 1  # wider than the axes, they would squeeze them
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
+    elif labels:
         ax.legend()
 
 
@@ -164,7 +165,7 @@ def _runs(curve: Curve, metric: str, i: int, group: tuple[int, ...]) -> tuple[np
 
 
 def _entries(group: tuple[int, ...]) -> str:
-    return f"direction{'s' if len(group) > 1 else ''} {', '.join(map(str, group))}"
+    return f"$k = {', '.join(map(str, group))}$"
 
 
 def draw_map(curve: Curve, metric: str, ax: Axes) -> None:

@@ -85,6 +85,14 @@ def same_sign(a: np.ndarray, b: np.ndarray, rho: float, s: float) -> tuple[Slope
     return pair[0], pair[1]
 
 
+def quadrant_probabilities(a: np.ndarray, b: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
+    """P(z_1 > 0, z_2 > 0) and P(z_1 < 0, z_2 < 0), to rounding of one, elementwise over arrays a and b of one shape."""
+    first, second = _owen_pair(a, b, rho, float(np.sqrt(max((1 - rho) * (1 + rho), 1e-300))))
+    common = first + second + (a * b < 0) / 2
+    both = (ndtr(a) + ndtr(b)) / 2 - common
+    return np.clip(both, 0.0, 1.0), np.clip((ndtr(-a) + ndtr(-b)) / 2 - common, 0.0, 1.0)
+
+
 def mean_sign(a: np.ndarray, b: np.ndarray, rho: float, s: float) -> np.ndarray:
     """E[sign(z_1 z_2)], elementwise over arrays a and b of one shape."""
     first, second = _owen_pair(a, b, rho, s)

@@ -65,14 +65,14 @@ class Surface:
         value = self.function(z)
         steps = _FLAT_STEP * np.eye(self.projections)
         near = np.stack([self.function(z + s * step) for s in (1.0, -1.0) for step in steps], -1)
-        scale = _SAME * (1 + np.abs(value))
-        flat = np.all(np.abs(near - value[:, None]) <= scale[:, None], -1)
-        # A point beside a jump between two flat pieces is flat too: it differs on one side only.
-        jumps = np.any(np.abs(near - value[:, None]) > 0.1 * np.abs(value[:, None]) + 1e-3, -1)
+        around = np.concatenate([value[:, None], near], 1)
+        flat = np.ptp(around, axis=1) <= _SAME * (1 + np.abs(value))
         values = np.unique(np.round(value[flat], 9))
-        fraction = np.mean(flat | (jumps & np.isin(np.round(value, 9), values)))
-        exact = [value[flat][np.argmin(np.abs(value[flat] - v))] for v in values]
-        return np.array(exact), float(fraction)
+        exact = np.array([value[flat][np.argmin(np.abs(value[flat] - v))] for v in values])
+        # A point beside a jump between two flat pieces counts as flat: all values around it are flat values.
+        distance = np.min(np.abs(around[..., None] - exact), axis=-1, initial=np.inf)
+        fraction = np.mean(np.all(distance <= 1e-8 * (1 + np.abs(around)), axis=1))
+        return exact, float(fraction)
 
     @property
     def atoms(self) -> np.ndarray:

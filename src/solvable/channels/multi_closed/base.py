@@ -136,7 +136,7 @@ class DiscreteChannel(ClosedChannel):
             parts.append(
                 Averages(
                     weighted_square(weight, labels.slope),
-                    float(np.sum(weight * labels.log_P)),
+                    float(np.sum(weight * np.maximum(labels.log_P, -1e100))),
                     weighted_square(weight, m),
                     kronecker(weighted_square(weight, G), k),
                 )

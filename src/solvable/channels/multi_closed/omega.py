@@ -3,7 +3,8 @@
 A label that jumps on the planes n^T z = 0 gives posteriors that change, at n^T omega = 0, within a width sqrt(n^T V n).
 In whitened polar coordinates, omega = R x, R R^T = M, x = r (cos phi, sin phi), such a plane is a direction phi. The
 radius is summed in its logarithm, where every width looks alike, and panels of angle shrink geometrically towards the
-planes: the cost grows with log(1/V), not with V^(-1/2) per axis.
+planes: the cost grows with log(1/V), not with V^(-1/2) per axis. In three dimensions the planes cut the sphere into
+triangles, and each triangle, from an inner point, into three, one a side; their panels shrink towards side and corners.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class OmegaRule(NamedTuple):
 
 
 def omega_rule(M: np.ndarray, walls: np.ndarray, fineness: float = 1.0) -> OmegaRule:
-    """A rule for omega ~ N(0, M), M of rank up to two; `walls` (r x k) are the normals n of the planes.
+    """A rule for omega ~ N(0, M), M of rank up to three; `walls` (r x k) are the normals n of the planes.
 
     Omegas from which no wall is in sight are left out: there the label is certain, and says nothing.
     """
@@ -39,7 +40,7 @@ def omega_rule(M: np.ndarray, walls: np.ndarray, fineness: float = 1.0) -> Omega
     rank = R.shape[1]
     if rank == 0:
         return OmegaRule(np.zeros((1, len(M))), np.ones(1))
-    x, weight = (_line, _plane)[rank - 1](R.T @ walls, width, fineness)
+    x, weight = (_line, _plane, _space)[rank - 1](R.T @ walls, width, fineness)
     omega = x @ R.T
     distance = np.abs(omega @ walls) / np.sqrt(np.sum(walls * (walls - M @ walls), 0))
     keep = (distance.min(1) < _IN_SIGHT) & (np.abs(weight) > 1e-15)
@@ -55,7 +56,7 @@ def smooth_omega_rule(M: np.ndarray, fineness: float = 1.0) -> OmegaRule:
     if rank == 0:
         return OmegaRule(np.zeros((1, len(M))), np.ones(1))
     width = float(np.sqrt(max(1 - values.max(), 1e-12)))
-    r, weight = _radii(rank, width, 0.6 * fineness)
+    r, weight = radii(rank, width, 0.8 * fineness)
     x, x_weight = _half_sphere(rank, fineness)
     omega = np.concatenate([np.zeros((1, len(M))), (r[:, None, None] * (x @ R.T)).reshape(-1, len(M))])
     weight = np.outer(weight, x_weight).ravel()
@@ -91,7 +92,7 @@ def _plane(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray
         rungs = _half_ladder(width, (high - low) / 2)
         edges += [low + rungs, high - rungs[-2::-1]]
     phi, phi_weight = panels(np.concatenate(edges), round(10 * fineness), graded=False)
-    r, r_weight = _radii(2, width, fineness)
+    r, r_weight = radii(2, width, fineness)
     x = r[:, None, None] * np.stack([np.cos(phi), np.sin(phi)], -1)
     weight = r_weight[:, None] * (phi_weight / np.pi)
     # What the radii leave out sits at the origin.
@@ -99,7 +100,33 @@ def _plane(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray
     return x, np.concatenate([[1 - weight.sum()], weight.ravel()])
 
 
-def _radii(dimensions: int, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:
+def _space(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:
+    """Four of the eight triangles suffice for even functions; `walls` must be three independent normals."""
+    nodes = round(5 * fineness)
+    across, across_weight = panels(_half_ladder(width, 1.0), nodes, graded=False)
+    rungs = _half_ladder(width, 0.5)
+    along, along_weight = panels(np.append(rungs, 1 - rungs[-2::-1]), nodes, graded=False)
+    u, v = (grid.ravel() for grid in np.meshgrid(across, along, indexing="ij"))
+    area = np.outer(across_weight, along_weight).ravel() * (1 - u)
+    corners = np.linalg.inv(walls.T)
+    corners = corners / np.linalg.norm(corners, axis=0)
+    directions, solid = [], []
+    for signs in ((1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)):
+        inner = np.sum(walls / np.linalg.norm(walls, axis=0) * signs, 1)
+        for j, k in ((0, 1), (0, 2), (1, 2)):
+            triangle = np.stack([inner / np.linalg.norm(inner), corners[:, j] * signs[j], corners[:, k] * signs[k]], 1)
+            point = np.stack([u, (1 - u) * v, (1 - u) * (1 - v)], 1) @ triangle.T
+            size = np.linalg.norm(point, axis=1)
+            directions.append(point / size[:, None])
+            solid.append(area * abs(np.linalg.det(triangle)) / size**3)
+    direction, weight = np.concatenate(directions), np.concatenate(solid) / (2 * np.pi)
+    r, r_weight = radii(3, width, 0.8 * fineness)
+    x = (r[:, None, None] * direction).reshape(-1, 3)
+    weight = np.outer(r_weight, weight).ravel()
+    return np.concatenate([np.zeros((1, 3)), x]), np.concatenate([[1 - weight.sum()], weight])
+
+
+def radii(dimensions: int, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:
     """Radii of a standard normal x, whose law is proportional to r^d exp(-r^2/2) d log r, and their weights."""
     step = 0.25 / fineness
     r = np.exp(np.arange(np.log(0.02 * width), np.log(_RADIUS), step))

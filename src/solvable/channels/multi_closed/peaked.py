@@ -17,7 +17,7 @@ _GRID, _ROUNDS = 14, 9
 def peaked_nodes(
     log_f: Callable[[np.ndarray, np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray, nodes: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes t (n, S * nodes) and log(weight * f(t)) for the integral of f over S segments [low, high] (n, S) a row.
+    """Nodes t (n, S * nodes) and log weights for the integral of f over S segments [low, high] (n, S) a row.
 
     `log_f(t, row)` takes t (k, G) and the rows (k,) that they belong to. Each round samples the segments on a grid and
     keeps what lies within `_DROP` of the largest value, until that is most of the segment.
@@ -41,7 +41,7 @@ def peaked_nodes(
     width = (high - low)[:, None]
     at = low[:, None] + width * t
     with np.errstate(divide="ignore"):
-        log_weight = log_f(at, row) + np.log(width * w)
+        log_weight = np.log(width * w)
     return at.reshape(n, -1), log_weight.reshape(n, -1)
 
 

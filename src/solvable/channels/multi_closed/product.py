@@ -52,7 +52,7 @@ class Product(ContinuousChannel):
             return np.log((up + 1 / up) / np.sqrt(variance)) - u**2 / (2 * V[0, 0]) - residual**2 / (2 * variance)
 
         v, log_weight = peaked_nodes(log_f, ends[:, :-1], ends[:, 1:], nodes)
-        log_Z, share = shares(log_weight)
+        log_Z, share = shares(log_weight + log_f(v, np.arange(len(y))))
         log_Z += np.log(epsilon / 2) - np.log(2 * np.pi) - np.log(V[0, 0]) / 2
         c = epsilon[:, None] * np.sinh(v)
         prior = Omega[:, 1:] + slope * (c - Omega[:, :1])

@@ -1,7 +1,7 @@
 """The staircase z1^2 + sign(z1 z2 z3), without noise.
 
 A label y leaves at most four candidates for z_1: c = +-sqrt(y + 1) with s = -1 and, for y > 1, c = +-sqrt(y - 1) with
-s = +1. Given z_1 = c the pair (z_2, z_3) is Gaussian, with the sign of its product known, sign(z_2 z_3) = s sign(c), and
+s = +1. Given z_1 = c the pair (z_2, z_3) is Gaussian with the sign of its product known, s sign(c), and
 
     Z = sum_c N(c; omega_1, V_11) / (2 |c|) P(sign(z_2 z_3) = s sign(c) | z_1 = c).
 """

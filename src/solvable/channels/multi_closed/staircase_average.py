@@ -4,8 +4,9 @@ Let A_+- be the sum of N(c; omega_1, V_1) / (2 |c|) over the candidates c of z_1
 candidate under it, a_+- = A_+- / (A_+ + A_-), t = a_+ - a_-, and m = 2 P(z_2 z_3 > 0 | omega_2, omega_3) - 1. Then
 
     Z = (A_+ + A_-) (1 + t m) / 2,
-    E[g_1^2]  = E[(a_+ c_+ + a_- c_- - omega_1)^2 + h(t) a_+ a_- (c_+ - c_-)^2] / V_1^2,   h = E_m[m^2 (1 - t^2) / (1 - t^2 m^2)],
-    E[g' g'^T] = E[t^2 K(t)],                                               K = E_m[grad m grad m^T / (1 - t^2 m^2)].
+    E[g_1^2]   = E[(a_+ c_+ + a_- c_- - omega_1)^2 + h(t) a_+ a_- (c_+ - c_-)^2] / V_1^2,
+    E[g' g'^T] = E[t^2 K(t)],
+    h(t) = E_m[m^2 (1 - t^2) / (1 - t^2 m^2)],    K(t) = E_m[grad m grad m^T / (1 - t^2 m^2)].
 
 The outer averages are over (z_1, s, omega_1) with s a fair coin, the inner ones over omega' ~ N(0, M'). Reflection of
 z_1 turns t into -t, which makes the odd terms vanish; so only z_1 > 0 is needed.

@@ -100,7 +100,7 @@ def _markdown_code(text: str) -> str:
 
 
 def _plain_markdown(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>#])", r"\\\1", text)
+    return re.sub(r"([\\`*_\[\]<#])", r"\\\1", text)
 
 
 def _html(block: Block) -> str:

@@ -27,7 +27,7 @@ _SPANS = (1.0, 1.5, 2.25)
 _LEARNED = 0.5
 _NO_THRESHOLD = (1.0, 2.0, 4.0, 8.0)
 _THEORY_SECONDS = 30.0
-_RUN_SECONDS = 40.0
+_RUN_SECONDS = 25.0
 _FINEST, _COARSEST = 160, 10
 _SIZES = ((500, 8), (500, 4), (300, 4), (200, 3))
 _QUICK_SIZES = ((300, 4), (200, 3))
@@ -36,7 +36,10 @@ _PROBE = 100
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How much time a study may take, and the dimensions and numbers of runs it chooses from, best first."""
+    """How much time a study may take, and the dimensions and numbers of runs it chooses from, best first.
+
+    The runs are planned to take `run_seconds`; what is not begun after twice that time is left out.
+    """
 
     theory_seconds: float = _THEORY_SECONDS
     run_seconds: float = _RUN_SECONDS
@@ -44,7 +47,7 @@ class Effort:
     points: int = 7
 
 
-QUICK = Effort(theory_seconds=5.0, run_seconds=6.0, sizes=_QUICK_SIZES, points=5)
+QUICK = Effort(theory_seconds=5.0, run_seconds=7.0, sizes=_QUICK_SIZES, points=5)
 
 
 def last_alpha(model: Model, marks: Iterable[float]) -> float:

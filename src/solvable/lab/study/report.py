@@ -13,6 +13,7 @@ from solvable.lab.curve import Agreement
 from solvable.lab.matrices import entry_groups, group_mean
 from solvable.lab.study.document import Block, Code, Heading, Line, Listing, Paragraph, Picture, Table
 from solvable.lab.study.figure import reached_by_amp
+from solvable.lab.study.steps import steps
 from solvable.lab.study.words import directions_in_words, exponent_in_words, ratio_in_words
 from solvable.priors import Gaussian
 
@@ -36,7 +37,7 @@ def report(study: Study, png: bytes) -> list[Block]:
         Heading(["What it takes to learn ", Code(study.diagnosis.target)], level=1),
         *_answer(study),
         Picture("study.png", _caption(study), png),
-        *_staircase(study),
+        *steps(study),
         *_thresholds(study),
         *_comparison(study),
         *_reproduce(study),
@@ -59,11 +60,15 @@ def _answer(study: Study) -> list[Block]:
         "hard": "The target is hard: no number of samples proportional to d suffices for AMP or any other known "
         f"efficient method; n of order {exponent_in_words(found.generative_exponent)} is needed. AMP's curve is flat.",
     }[found.verdict]
-    exponents = (
-        f"Information exponent {_exponent(found.information_exponent)}, leap exponent "
-        f"{_exponent(found.leap_exponent)}, generative exponent {_exponent(found.generative_exponent)}."
-    )
-    return [Paragraph(setting), Paragraph([meaning, " ", _against_kernels(study)]), Paragraph([exponents])]
+    return [Paragraph(setting), Paragraph([meaning, _unlearned(study), " ", _against_kernels(study)])]
+
+
+def _unlearned(study: Study) -> str:
+    """The directions that stay hidden although others are learned."""
+    hidden = [step.directions for step in study.diagnosis.staircase if step.kind == "hard"]
+    if not hidden or study.diagnosis.verdict == "hard":
+        return ""
+    return f" Of its directions, {directions_in_words(np.concatenate(hidden, axis=1))} stay hidden from it."
 
 
 def _against_kernels(study: Study) -> str:
@@ -88,20 +93,13 @@ def _samples(enough: np.ndarray) -> str:
 
 
 def _caption(study: Study) -> str:
+    each = ", for each direction k," if study.exact.is_matrix("overlap") else ""
     runs = "" if study.simulated is None else f"; markers: AMP at d = {study.d}, mean and standard error of the runs"
     return (
-        f"Left: overlap with the truth against alpha = n/d, theory as lines{runs}; dotted: thresholds. "
+        f"Left: overlap with the truth{each} against alpha = n/d, theory as lines{runs}; dotted: thresholds. "
         "Right: generalization error of a kernel method against kappa = log n / log d, and what AMP reaches at "
         "kappa = 1."
     )
-
-
-def _staircase(study: Study) -> list[Block]:
-    rows = [
-        [str(i), directions_in_words(step.directions), ratio_in_words(step.alpha), step.kind]
-        for i, step in enumerate(study.diagnosis.staircase, start=1)
-    ]
-    return [Heading(["What is learned when"]), Table(["step", "directions", "learned from", "kind"], rows)]
 
 
 def _thresholds(study: Study) -> list[Block]:
@@ -191,7 +189,3 @@ def _command(study: Study) -> str:
     noise = f"--noise {model.noise} " if model.noise else ""
     listed = f"--alpha {','.join(map(str, alphas))} " if alphas else ""
     return f"solvable study {noise}--d {study.d} --seeds {study.seeds} {listed}-- {shlex.quote(text)}"
-
-
-def _exponent(value: float) -> str:
-    return f"{value:g}" if math.isfinite(value) else "unknown (beyond the degrees searched)"

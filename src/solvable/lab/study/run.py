@@ -140,7 +140,7 @@ def _compute(model, d, seeds, ratios, effort, executor, workers, progress) -> St
         dimension, runs = d or measured[0], seeds or measured[1]
     exact = learning_curve(model, [BayesOptimal(), AMP()], progress=progress, alpha=grid)
     # Runs that were asked for are made, however long they take.
-    in_time = executor if asked else Deadline(executor, effort.run_seconds)
+    in_time = executor if asked else Deadline(executor, 2 * effort.run_seconds)
     try:
         simulated = learning_curve(model, AMP(), dimension, runs, in_time, progress, alpha=ratios)
     except TimeoutError:

@@ -32,7 +32,7 @@ from solvable.models.index.multi_spectral_operators import Eigenvectors, asymmet
 from solvable.models.index.multi_spectral_theory import block_spectra, law_of
 
 _EXTRA = 2
-_EVIDENCE_ROWS = 1000
+_EVIDENCE_ROWS = 2000
 _ROTATIONS = 24
 _ROTATION_STEPS = 80
 

@@ -132,7 +132,7 @@ def asymmetric(X: np.ndarray, G: np.ndarray, count: int, rng: np.random.Generato
     return Eigenvectors(gamma, B / norm, gamma[:, None, None] * Omega / norm)
 
 
-def _real(value: complex, vector: np.ndarray) -> np.ndarray:
+def _real(value: Any, vector: np.ndarray) -> np.ndarray:
     """A real eigenvector; of a conjugate pair, to which two close eigenvalues may turn, one gives the real part and the
     other the imaginary part. The phase makes the vector as real as possible, so that the result is reproducible."""
     turned = vector * np.exp(-0.5j * np.angle(np.sum(vector**2)))

@@ -45,7 +45,7 @@ class SpectralPrediction(NamedTuple):
 
 def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Prediction:
     """The overlap Q of the estimate with the truth, and the errors of predictions from it at V = I - Q."""
-    channel: Any = model.multi_channel
+    channel = model.multi_channel
     shape, r = np.shape(alpha), channel.projections
     flat = np.ravel(np.asarray(alpha, float))
     found, coarse = (spectral_prediction(law_of(channel, f), learner.kind, flat) for f in (1.0, _COARSE))
@@ -58,7 +58,7 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
         "squared_overlap": np.abs(found.squared_overlap - coarse.squared_overlap) + 1e-12,
         "estimation_error": diagonal_change.sum(1),
     }
-    errors = [channel.prediction_errors(matrix) for matrix in Q]
+    errors = [_prediction_errors(channel, matrix) for matrix in Q]
     # As for one projection, an error falls no faster than in proportion to itself over V.
     relative = change.max(axis=(1, 2)) / np.maximum(1 - np.linalg.eigvalsh(Q)[:, -1], 1e-12)
     for name in errors[0] if errors else ():
@@ -73,6 +73,11 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
         status=np.full(shape, Status.CONVERGED),
         uncertainty={name: np.reshape(value, shape + value.shape[1:]) for name, value in uncertainty.items()},
     )
+
+
+def _prediction_errors(channel: Any, Q: np.ndarray) -> dict[str, tuple[float, float]]:
+    """The errors of the predicted label, with their uncertainty; closed forms leave them to the generic channel."""
+    return (channel if hasattr(channel, "prediction_errors") else channel.generic).prediction_errors(Q)
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,154 @@
+"""Thresholds of the state evolution of several projections.
+
+The staircase gives where directions begin to be learned. Between them the uninformed fixed point may jump (a spinodal,
+where its Jacobian reaches eigenvalue one): found on a coarse scan in alpha, refined by bisection and by the law
+(1 - largest eigenvalue)^2 ~ distance in alpha. Where the free entropy prefers another fixed point before that jump,
+learning is possible but AMP does not achieve it: a hard phase.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+
+from solvable.engine.matrix_evolution import MatrixStateEvolution
+from solvable.engine.matrix_points import Point
+from solvable.engine.staircase import LARGEST_ALPHA, LearnedStep, staircase
+from solvable.engine.transitions import Thresholds
+
+_JUMP = 0.2
+"""A change of M between neighbouring alpha that is looked into."""
+_WIDTH = 1e-3
+"""Relative width of an interval of alpha in which such a change counts as a jump."""
+_PRECISION = 2e-5
+"""Relative precision of a threshold found by bisection."""
+_RATIO = 1.35
+"""Ratio of neighbouring alpha in the scan."""
+
+
+def find_matrix_thresholds(evolution: MatrixStateEvolution, steps: list[LearnedStep] | None = None) -> Thresholds:
+    """weak_recovery, algorithmic and information_theoretic as for one projection; step_2, .. for the later steps of
+    the staircase; and specialization, where directions that the target's symmetry under exchange of projections
+    cannot tell apart at first come apart."""
+    steps = staircase(evolution) if steps is None else steps
+    weak = min(step.alpha for step in steps)
+    algorithmic, information_theoretic = _hard_phase(evolution, steps, weak)
+    found = Thresholds(weak_recovery=weak, algorithmic=algorithmic, information_theoretic=information_theoretic)
+    for number, step in enumerate(steps[1:], start=2):
+        found[f"step_{number}"] = step.alpha
+    special = _specialization(evolution, steps)
+    if special is not None:
+        found["specialization"] = special
+    return found
+
+
+def _hard_phase(evolution: MatrixStateEvolution, steps: list[LearnedStep], weak: float) -> tuple[float, float]:
+    """The upper and lower end of the last hard phase; `weak` twice if there is none."""
+
+    def hard(alpha: float) -> bool:
+        best, reached = evolution.optimal_point(alpha), evolution.uninformed_point(alpha)
+        # Right at a jump the linear error estimate is unbounded, while the other side of it is far away.
+        room = 1e-4 + min(best.uncertainty + reached.uncertainty, _JUMP / 4)
+        return bool(np.trace(best.M) > np.trace(reached.M) + evolution.projections * room)
+
+    finite = [step.alpha for step in steps if 0 < step.alpha < np.inf]
+    top = 2 * max([float(evolution.projections), *finite])
+    if any(step.kind == "hard" for step in steps):
+        beyond = top
+        while beyond <= LARGEST_ALPHA:
+            if hard(beyond):
+                return np.inf, _lower_end(hard, beyond)
+            beyond *= 2
+    jump = _last_jump(evolution, _scan(weak, top))
+    if jump is None or not hard(jump * (1 - 2 * _PRECISION)):
+        return weak, weak
+    return jump, _lower_end(hard, jump * (1 - 2 * _PRECISION))
+
+
+def _scan(weak: float, top: float) -> list[float]:
+    start = weak if 0 < weak < top else 0.05 * top
+    return [float(a) for a in np.geomspace(start, top, 2 + int(np.log(top / start) / np.log(_RATIO)))]
+
+
+def _last_jump(evolution: MatrixStateEvolution, scan: list[float]) -> float | None:
+    """The largest alpha at which the uninformed fixed point jumps."""
+    points = [evolution.uninformed_point(alpha) for alpha in scan]
+    for low, high in reversed(list(itertools.pairwise(points))):
+        found = _jump_between(evolution, low, high)
+        if found is not None:
+            return found
+    return None
+
+
+def _jump_between(evolution: MatrixStateEvolution, low: Point, high: Point) -> float | None:
+    if np.abs(high.M - low.M).max() < _JUMP:
+        return None
+    if high.alpha / low.alpha - 1 < _WIDTH:
+        return _fold(evolution, low, high)
+    middle = evolution.uninformed_point(float(np.sqrt(low.alpha * high.alpha)))
+    upper = _jump_between(evolution, middle, high)
+    return _jump_between(evolution, low, middle) if upper is None else upper
+
+
+def _fold(evolution: MatrixStateEvolution, low: Point, high: Point) -> float:
+    """The alpha of a jump between two points, from below, where (1 - radius)^2 falls linearly to zero."""
+    before: Point | None = None
+    while high.alpha / low.alpha - 1 > _PRECISION:
+        alpha = (low.alpha + high.alpha) / 2
+        predicted = _extrapolated(before, low)
+        if predicted is not None and low.alpha < predicted < high.alpha:
+            # Step to just above the prediction and just below it in turn, so that both ends close in on it.
+            margin = 0.1 * max(predicted - low.alpha, _PRECISION * low.alpha)
+            alpha = predicted + margin if predicted + margin < high.alpha else predicted - margin
+        middle = evolution.uninformed_point(float(alpha))
+        if np.abs(middle.M - low.M).max() < _JUMP:
+            before, low = low, middle
+        else:
+            high = middle
+    predicted = _extrapolated(before, low)
+    return predicted if predicted is not None and low.alpha < predicted < high.alpha else (low.alpha + high.alpha) / 2
+
+
+def _extrapolated(before: Point | None, low: Point) -> float | None:
+    if before is None or not before.radius < low.radius < 1:
+        return None
+    a, b = (1 - before.radius) ** 2, (1 - low.radius) ** 2
+    return float(low.alpha + b * (low.alpha - before.alpha) / (a - b))
+
+
+def _lower_end(hard: Callable[[float], bool], alpha: float) -> float:
+    """The smallest alpha from which on, up to the given one, Bayes-optimal learning beats AMP."""
+    low = high = alpha
+    while hard(low):
+        low, high = low / _RATIO, low
+        if low < 1e-3:
+            return 0.0
+    while high / low - 1 > _PRECISION:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if hard(middle) else (middle, high)
+    return (low + high) / 2
+
+
+def _specialization(evolution: MatrixStateEvolution, steps: list[LearnedStep]) -> float | None:
+    """The alpha of the easy step, after a first one, that breaks a symmetry under exchange of two projections."""
+    target, r = evolution.channel.target, evolution.projections
+    z = np.random.default_rng(0).standard_normal((64, r))
+    values = target.numpy(z)
+    for number, step in enumerate(steps):
+        if step.kind != "easy" or not number:
+            continue
+        learned = np.column_stack([earlier.directions for earlier in steps[:number]])
+        for i, j in itertools.combinations(range(r), 2):
+            swapped = z.copy()
+            swapped[:, [i, j]] = z[:, [j, i]]
+            if not np.allclose(target.numpy(swapped), values, rtol=1e-9, atol=1e-12):
+                continue
+            odd = np.zeros(r)
+            odd[i], odd[j] = 1 / np.sqrt(2), -1 / np.sqrt(2)
+            even = abs(odd)
+            # Known is their sum, and what comes now is their difference.
+            if np.linalg.norm(step.directions.T @ odd) > 1 - 1e-6 and np.linalg.norm(learned.T @ even) > 0.5:
+                return step.alpha
+    return None
