@@ -40,6 +40,16 @@ def test_otherwise_nothing_is_written(monkeypatch, stream, seconds, options):
     assert work(stream(), Clock(monkeypatch), seconds, **options) == ""
 
 
+@pytest.mark.parametrize(
+    ("stream", "enabled", "shown"), [(Terminal, True, True), (Terminal, False, False), (io.StringIO, True, False)]
+)
+def test_a_stage_is_named_on_a_terminal_only(stream, enabled, shown):
+    out = stream()
+    with progress.stage("measuring", enabled, stream=out):
+        pass
+    assert ("measuring" in out.getvalue()) == shown
+
+
 def test_an_error_passes_through_and_stops_the_bar(monkeypatch):
     clock = Clock(monkeypatch)
     with pytest.raises(RuntimeError), progress.progress_bar(10, "counting", stream=Terminal()) as advance:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from solvable.channels.generic import COARSE, law_of
 from solvable.channels.levels.averages import information, second_moments
 from solvable.channels.levels.fibres import coordinate_rule
-from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
+from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
 from solvable.channels.levels.narrow import narrow_information
 from solvable.channels.levels.prediction import prediction_errors
 from solvable.channels.levels.surface import Surface
@@ -22,6 +22,15 @@ from solvable.targets.target import Target
 _STEP = 0.5
 _RADIUS = 5.0
 _FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
+
+
+class Part(NamedTuple):
+    """The labels at some values of the known projections, which have the probability `chance`."""
+
+    chance: float
+    rule: LabelRule
+    discrete: bool
+    noise: Blur | None
 
 
 class FrozenChannel(MultiChannel):
@@ -40,8 +49,8 @@ class FrozenChannel(MultiChannel):
         return self._left.shape[1]
 
     @functools.cache  # noqa: B019 - a channel lives as long as its rules
-    def parts(self, fineness: float) -> list[tuple[float, LabelRule, bool]]:
-        """(probability, rule, whether it is discrete) at nodes of z_U; nodes with the same level sets are joined."""
+    def parts(self, fineness: float) -> list[Part]:
+        """The labels at nodes of z_U; nodes with the same level sets are joined."""
         k = self.directions.shape[1]
         known = self._surface.planes[:k]
         rules = [coordinate_rule(planes, np.zeros(0), 0.0, _STEP / fineness, _RADIUS) for planes in known]
@@ -58,11 +67,11 @@ class FrozenChannel(MultiChannel):
             rule = label_rule(part, resolution)
             entry = found.setdefault(_fingerprint(rule, self.noise), [0.0, rule, part.discrete])
             entry[0] += chance
-        return [(chance, rule, flat) for chance, rule, flat in found.values()]
+        return [Part(chance, rule, flat, blur(rule, self.noise)) for chance, rule, flat in found.values()]
 
     @property
     def discrete(self) -> bool:
-        return all(flat for _, _, flat in self.parts(1.0))
+        return all(part.discrete for part in self.parts(1.0))
 
     @property
     def atoms(self) -> np.ndarray:
@@ -80,11 +89,11 @@ class FrozenChannel(MultiChannel):
         m, u = np.linalg.eigh(M)
         v = np.maximum(1 - m, 1e-300)
         matrix, psi = np.zeros(M.shape), 0.0
-        for chance, rule, flat in self.parts(fineness):
+        for chance, rule, flat, noise in self.parts(fineness):
             if v.min() >= self.resolution:
-                value, entropy = information(rule, M, self.noise, fineness)
+                value, entropy = information(rule, M, noise, fineness)
             else:
-                value, entropy = narrow_information(rule, u, v, self.noise, self.resolution, fineness, flat)
+                value, entropy = narrow_information(rule, u, v, self.noise, noise, self.resolution, fineness, flat)
             matrix += chance * value
             psi += chance * entropy
         return matrix, psi
@@ -94,8 +103,8 @@ class FrozenChannel(MultiChannel):
         k = basis.shape[1]
         for fineness in (1.0, COARSE):
             trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
-            for chance, rule, _ in self.parts(fineness):
-                first, second = second_moments(rule, M, basis, self.noise, fineness)
+            for chance, rule, _, noise in self.parts(fineness):
+                first, second = second_moments(rule, M, basis, noise, fineness)
                 trivial += chance * first
                 easy += chance * second
             found.append((trivial, easy))
@@ -104,7 +113,7 @@ class FrozenChannel(MultiChannel):
         return Linearisation(basis, trivial, easy, error, trivial - coarse)
 
     def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
-        laws = [(chance, law_of(rule, self.noise)) for chance, rule, _ in self.parts(fineness)]
+        laws = [(part.chance, law_of(part.rule, part.noise)) for part in self.parts(fineness)]
         return MultiLabelLaw(
             np.concatenate([chance * law.weight for chance, law in laws]),
             np.concatenate([law.mean for _, law in laws]),
@@ -115,7 +124,7 @@ class FrozenChannel(MultiChannel):
         if self.noise > 0:
             return 0.0
         total = 0.0
-        for chance, rule, _ in self.parts(1.0):
+        for chance, rule, _, _ in self.parts(1.0):
             gradient = rule.sets.gradient
             along = np.linalg.norm(gradient, axis=1)
             across = np.linalg.norm(gradient - gradient @ directions @ directions.T, axis=1)
@@ -133,7 +142,7 @@ class FrozenChannel(MultiChannel):
         found = []
         for fineness in (1.0, COARSE):
             total: dict[str, float] = {}
-            for chance, rule, _ in self.parts(fineness):
+            for chance, rule, _, _ in self.parts(fineness):
                 for name, value in prediction_errors(rule, inner, fineness).items():
                     total[name] = total.get(name, 0.0) + chance * value
             found.append(total)

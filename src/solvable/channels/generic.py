@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from solvable.channels.levels.averages import frame, information, second_moments
-from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
+from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
 from solvable.channels.levels.narrow import narrow_information
 from solvable.channels.levels.prediction import PredictionTable
 from solvable.channels.levels.rows import RowPosterior
@@ -65,6 +65,11 @@ class GenericChannel(MultiChannel):
         """The labels with their level sets, made once."""
         return label_rule(self.surface, Resolution.of(self.relevant, fineness))
 
+    @functools.cache  # noqa: B019 - as above
+    def blur(self, fineness: float = 1.0) -> Blur | None:
+        """What the noise makes of the labels of a rule."""
+        return blur(self.rule(fineness), self.noise)
+
     def information(self, M: np.ndarray) -> MatrixInformation:
         inner = self.basis.T @ M @ self.basis
         values = [self._information(inner, fineness) for fineness in (1.0, COARSE)]
@@ -80,9 +85,16 @@ class GenericChannel(MultiChannel):
         m, u = np.linalg.eigh(M)
         v = 1 - m
         if v[-1] >= self.resolution:
-            return information(self.rule(fineness), M, self.noise, fineness)
+            return information(self.rule(fineness), M, self.blur(fineness), fineness)
         return narrow_information(
-            self.rule(fineness), u, np.maximum(v, 1e-300), self.noise, self.resolution, fineness, self.discrete
+            self.rule(fineness),
+            u,
+            np.maximum(v, 1e-300),
+            self.noise,
+            self.blur(fineness),
+            self.resolution,
+            fineness,
+            self.discrete,
         )
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
@@ -94,7 +106,7 @@ class GenericChannel(MultiChannel):
         double = np.kron(mixing, mixing)
         found = []
         for fineness in (1.0, COARSE):
-            trivial, easy = second_moments(self.rule(fineness), inner, directions, self.noise, fineness)
+            trivial, easy = second_moments(self.rule(fineness), inner, directions, self.blur(fineness), fineness)
             found.append((mixing.T @ trivial @ mixing, double.T @ easy @ double))
         (trivial, easy), (coarse, coarse_easy) = found
         error = max(float(np.abs(x).max(initial=0.0)) for x in (trivial - coarse, easy - coarse_easy))
@@ -106,7 +118,7 @@ class GenericChannel(MultiChannel):
         return (u * np.minimum(m, 1 - self.resolution)) @ u.T if m[-1] > 1 - self.resolution else M
 
     def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
-        law = law_of(self.rule(fineness), self.noise)
+        law = law_of(self.rule(fineness), self.blur(fineness))
         mean = law.mean @ self.basis.T
         return MultiLabelLaw(law.weight, mean, self.basis @ law.G @ self.basis.T)
 
@@ -168,7 +180,7 @@ class GenericChannel(MultiChannel):
         return {name: (fine[name], abs(fine[name] - coarse[name])) for name in fine}
 
 
-def law_of(rule: LabelRule, noise: float) -> MultiLabelLaw:
+def law_of(rule: LabelRule, noise: Blur | None) -> MultiLabelLaw:
     """The law of the labels of a rule, with the conditional moments of u ~ N(0, I)."""
     from solvable.channels.levels.averages import sums
 

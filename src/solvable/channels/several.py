@@ -29,8 +29,8 @@ def multi_channel_of(target: Target, noise: float) -> MultiChannel:
     directions = relevant_directions(target)
     if directions.shape[1] > MOST_PROJECTIONS:
         raise NotSolvable(
-            f"the target {target.name!r} depends on {directions.shape[1]} projections; learning curves are computed for "
-            f"up to {MOST_PROJECTIONS} (`diagnose` takes 4)."
+            f"the target {target.name!r} depends on {directions.shape[1]} projections; learning curves are computed "
+            f"for up to {MOST_PROJECTIONS} (`diagnose` takes 4)."
         )
     refuse_tiny_noise(target, noise)
     if directions.shape[1] == 1:

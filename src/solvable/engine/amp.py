@@ -36,6 +36,7 @@ from solvable.engine.operators import Operator
 
 _RATIO_OFFSET = 0.05
 _RATIO_TOLERANCE = 0.2
+_RECOVERED_MOST = 1e-3
 
 
 class OutputStep(NamedTuple):
@@ -92,7 +93,8 @@ class AMPReport:
 
     Three estimates of one matrix must agree: A (norms), g^T g / d, and a (derivatives). `residual_ratios` and
     `derivative_ratios` are the eigenvalues of the last two relative to the first (0.05 added to each); sound runs have
-    all of them within 0.2 of 1. Directions recovered so well that d V < 1 are left out, since there g -> 0 rightly.
+    all of them within 0.2 of 1. Directions recovered so well that d V < 1, or that V is at its floor, are left out,
+    since there g -> 0 rightly.
     `log_likelihood` is the mean leave-one-out log evidence of the labels and ranks the ends of different starts;
     `free_entropy` is the Bethe free entropy per unknown. Both are None if the denoisers do not provide them.
     """
@@ -144,8 +146,8 @@ def amp(
     """Run the iteration of this module from `start` (d, p) until every live direction is still.
 
     A direction of W^T W / d is live above 20 times the noise floor, and still when it moved by less than `tolerance`
-    of its length, or when it is recovered and its change no longer falls but stays below sqrt(10 `vmin`), the width
-    that the floor of V leaves. The run converges after two still steps if all directions are live, after `patience`
+    of its length, or when it is recovered (1 - q below 10 `vmin`, and below 0.001) and its change no longer falls but
+    stays below the root of that, the width that the floor of V leaves. The run converges after two still steps if all directions are live, after `patience`
     still steps otherwise (the others may yet grow; raise `patience` close to a threshold). `memory` (n, p) is the
     Onsager term of the start: None for a start that does not depend on X given the truth. `damping` is the weight of
     the new iterate, 1 for none. `callback(t, W)` is called with W before each step t = 0, 1, ... and once more with the
@@ -168,7 +170,7 @@ def amp(
     stillness, status = _Stillness(floor, tolerance, vmin, patience, p), Status.MAX_STEPS
 
     if not np.isfinite(W).all():
-        return _report(W, None, Status.NONFINITE, trace, n, p)
+        return _report(W, None, Status.NONFINITE, trace, n, p, vmin)
 
     for t in range(max_steps):
         if callback is not None:
@@ -209,15 +211,15 @@ def amp(
 
     if callback is not None:
         callback(len(trace), W)
-    return _report(W, last, status, trace, n, p)
+    return _report(W, last, status, trace, n, p, vmin)
 
 
 class _Stillness:
     """The stopping rule of `amp`; a handful of numbers, for which plain Python is faster than arrays."""
 
     def __init__(self, floor: float, tolerance: float, vmin: float, patience: int, p: int):
-        self._live, self._tolerance, self._recovered = 20 * floor, tolerance, 10 * vmin
-        self._width, self._patience = float(np.sqrt(10 * vmin)), patience
+        self._live, self._tolerance, self._recovered = 20 * floor, tolerance, min(10 * vmin, _RECOVERED_MOST)
+        self._width, self._patience = math.sqrt(self._recovered), patience
         self._before, self._steps = [np.inf] * p, 0
 
     def reached(self, q: list[float], moves: list[float]) -> bool:
@@ -305,14 +307,16 @@ class _Step(NamedTuple):
     v: np.ndarray
 
 
-def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: int, p: int) -> AMPReport:
+def _report(
+    W: np.ndarray, last: _Step | None, status: Status, trace: list, n: int, p: int, vmin: float
+) -> AMPReport:
     if last is None:
         nan, none = np.full((p, p), np.nan), np.empty(0)
         history = History(np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p)))
         return AMPReport(W, nan, nan, np.full((n, p), np.nan), status, 0, none, none, None, None, history)
     Q, V, precision, change = (np.stack(column) for column in zip(*trace, strict=True))
     g, A, log_Z = last.out.g, last.new.precision, last.out.log_Z
-    directions = last.u[:, W.shape[0] * last.v > 1]
+    directions = last.u[:, (W.shape[0] * last.v > 1) & (last.v > vmin)]
     return AMPReport(
         estimate=W,
         V=last.V,

@@ -276,6 +276,7 @@ class MatrixStateEvolution:
             inner.residual,
             inner.uncertainty,
             inner.radius,
+            inner.speed,
             inner.evaluations,
             rate + inner.rate,
             exact,
@@ -303,6 +304,7 @@ class MatrixStateEvolution:
             end.residual,
             end.uncertainty,
             end.radius,
+            end.speed,
             evaluations,
             model=end.model if end.model.U.shape == U.shape else None,
         )

@@ -30,7 +30,8 @@ class Point:
     """One fixed point. `exact` (r x m) are the directions recovered exactly, `inner` the point of the others.
 
     Otherwise M = U (I - exp(-L)) U^T with U (r x k). `rate` is that of the free entropy's divergence,
-    phi = rate * log(1/V) + `value`, which exact recovery makes infinite.
+    phi = rate * log(1/V) + `value`, which exact recovery makes infinite. `radius` is the largest eigenvalue of the
+    Jacobian of the iteration, `speed` is d Tr M / d log alpha along the curve of fixed points.
     """
 
     alpha: float
@@ -43,6 +44,7 @@ class Point:
     residual: float = 0.0
     uncertainty: float = 0.0
     radius: float = 0.0
+    speed: float = 0.0
     evaluations: int = 0
     rate: float = 0.0
     exact: np.ndarray | None = None

@@ -104,9 +104,10 @@ class LocalModel(NamedTuple):
 class Relaxed(NamedTuple):
     """Where a relaxation ended: L, and the local model there.
 
-    `residual` is |Phi(L) - L|, `radius` the largest eigenvalue of J with the positive matrix `push` it belongs to, and
-    `uncertainty` an estimate of the error of the entries of M in the basis U. `deep` tells that the relaxation was
-    stopped because some direction is known better than the channel resolves.
+    `residual` is |Phi(L) - L|, `radius` the largest eigenvalue of J with the positive matrix `push` it belongs to,
+    `uncertainty` an estimate of the error of the entries of M in the basis U, and `speed` d Tr M / d log alpha along
+    the curve of fixed points. `deep` tells that the relaxation was stopped because some direction is known better than
+    the channel resolves.
     """
 
     L: np.ndarray
@@ -115,6 +116,7 @@ class Relaxed(NamedTuple):
     radius: float
     push: np.ndarray
     uncertainty: float
+    speed: float
     status: Status
     deep: bool
     evaluations: int
@@ -234,9 +236,16 @@ class _Run:
                 trial = plain
             found = self.evaluate(trial)
             new_size, onward = float(np.abs(found[2]).max()), float(found[2] @ state.R) > 0
-            if newton and not (new_size < 0.9 * size or (onward and new_size < 3 * size)):
+            if newton and onward and new_size > 3 * size:
+                # Past a bottleneck, or over a gap? A parabola through both ends tells where to look.
+                part = _least_on_the_way(state, trial - state.x, found[2])
+                if part is not None:
+                    trial = state.x + part * (trial - state.x)
+                    found = self.evaluate(trial)
+                    new_size, onward = float(np.abs(found[2]).max()), float(found[2] @ state.R) > 0
+            elif newton and new_size > 0.9 * size and not onward:
                 pace, refused, last_size = 1.0, refused + 1, size
-                if not onward and refused % 3:
+                if refused % 3:
                     # Too far: what was found there corrects the slope, and the next step is shorter.
                     state = state._replace(J=self.moved(state, trial, found).J, measured_at=state.measured_at.copy())
                     continue
@@ -257,7 +266,7 @@ class _Run:
             nothing = np.full_like(state.J, np.nan)
             model = LocalModel(self.U, state.x, state.value, state.error, nothing, state.measured_at)
             push = np.eye(self.U.shape[1])
-            return Relaxed(smat(state.x), model, np.nan, np.nan, push, np.nan, status, False, self.evaluations)
+            return Relaxed(smat(state.x), model, np.nan, np.nan, push, np.nan, np.nan, status, False, self.evaluations)
         far = np.linalg.norm(state.x - state.measured_at) > _MOVED
         doubtful = not state.measured and spectral_radius(state.J)[0] > _DOUBTFUL
         if status == Status.CONVERGED and not deep and (far or doubtful):
@@ -267,16 +276,26 @@ class _Run:
         radius, push = spectral_radius(state.J)
         B = np.linalg.solve(self.alpha * state.slope, state.J)
         model = LocalModel(self.U, state.x, state.value, state.error, B, state.measured_at)
-        uncertainty = self._uncertainty(state, radius)
+        response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.alpha * state.slope)
+        widths = exp_derivative(smat(state.x))
+        # The errors of the entries have unknown signs, so their effects add up; the residual leaves one more.
+        shift = np.abs(response).sum(1) * state.error + np.abs(state.R) / max(1 - radius, 1e-3)
+        uncertainty = min(1.0, float((np.abs(widths) @ shift).max()))
+        speed = float(np.trace(smat(widths @ response @ state.value)))
         return Relaxed(
-            smat(state.x), model, state.size, radius, smat(push), uncertainty, status, deep, self.evaluations
+            smat(state.x), model, state.size, radius, smat(push), uncertainty, speed, status, deep, self.evaluations
         )
 
-    def _uncertainty(self, state: _State, radius: float) -> float:
-        """The largest error of an entry of M: those of the labels, of unknown signs, and that left by the residual."""
-        response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.alpha * state.slope)
-        shift = np.abs(response).sum(1) * state.error + np.abs(state.R) / max(1 - radius, 1e-3)
-        return min(1.0, float((np.abs(exp_derivative(smat(state.x))) @ shift).max()))
+
+def _least_on_the_way(state: _State, step: np.ndarray, R: np.ndarray) -> float | None:
+    """The part of a step at which the residual, a parabola along it, is zero or least; None if it stays well above."""
+    start = float(state.R @ state.R)
+    fall = float(state.R @ (step - state.J @ step))
+    bend = float(state.R @ R) - start + fall
+    if bend <= 0 or fall <= 0 or start - fall**2 / (4 * bend) > 0.25 * start:
+        return None
+    root = fall**2 - 4 * bend * start
+    return (fall - np.sqrt(root)) / (2 * bend) if root > 0 else fall / (2 * bend)
 
 
 def _step(state: _State, stretch: float) -> tuple[np.ndarray, bool]:

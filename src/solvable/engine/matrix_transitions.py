@@ -18,8 +18,8 @@ from solvable.engine.matrix_points import Point
 from solvable.engine.staircase import LARGEST_ALPHA, LearnedStep, staircase
 from solvable.engine.transitions import Thresholds
 
-_JUMP = 0.2
-"""A change of M between neighbouring alpha that is looked into."""
+_JUMP = 0.03
+"""A change of Tr M between neighbouring alpha, beyond what its speed at both explains, that is looked into."""
 _WIDTH = 1e-3
 """Relative width of an interval of alpha in which such a change counts as a jump."""
 _PRECISION = 2e-5
@@ -50,7 +50,7 @@ def _hard_phase(evolution: MatrixStateEvolution, steps: list[LearnedStep], weak:
     def hard(alpha: float) -> bool:
         best, reached = evolution.optimal_point(alpha), evolution.uninformed_point(alpha)
         # Right at a jump the linear error estimate is unbounded, while the other side of it is far away.
-        room = 1e-4 + min(best.uncertainty + reached.uncertainty, _JUMP / 4)
+        room = 1e-4 + min(best.uncertainty + reached.uncertainty, 0.05)
         return bool(np.trace(best.M) > np.trace(reached.M) + evolution.projections * room)
 
     finite = [step.alpha for step in steps if 0 < step.alpha < np.inf]
@@ -83,7 +83,8 @@ def _last_jump(evolution: MatrixStateEvolution, scan: list[float]) -> float | No
 
 
 def _jump_between(evolution: MatrixStateEvolution, low: Point, high: Point) -> float | None:
-    if np.abs(high.M - low.M).max() < _JUMP:
+    smooth = (low.speed + high.speed) / 2 * np.log(high.alpha / low.alpha)
+    if abs(np.trace(high.M - low.M) - smooth) < _JUMP:
         return None
     if high.alpha / low.alpha - 1 < _WIDTH:
         return _fold(evolution, low, high)
@@ -103,7 +104,7 @@ def _fold(evolution: MatrixStateEvolution, low: Point, high: Point) -> float:
             margin = 0.1 * max(predicted - low.alpha, _PRECISION * low.alpha)
             alpha = predicted + margin if predicted + margin < high.alpha else predicted - margin
         middle = evolution.uninformed_point(float(alpha))
-        if np.abs(middle.M - low.M).max() < _JUMP:
+        if np.linalg.norm(middle.M - low.M) < np.linalg.norm(middle.M - high.M):
             before, low = low, middle
         else:
             high = middle

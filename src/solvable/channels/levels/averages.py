@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.levels.labels import LabelRule, mixing
+from solvable.channels.levels.labels import Blur, LabelRule
 from solvable.numerics.blas import single_thread
 from solvable.numerics.gaussian import normal_trapezoid
 
@@ -122,19 +122,18 @@ class Sums(NamedTuple):
     moments: np.ndarray
 
 
-def sums(rule: LabelRule, grid: Frame, exponents: list[Exponents], noise: float) -> Sums:
+def sums(rule: LabelRule, grid: Frame, exponents: list[Exponents], noise: Blur | None) -> Sums:
     """`label_moments` of the labels that are seen: those of the rule, or blurred by noise."""
     moments = label_moments(rule, grid, exponents)
-    if noise == 0:
+    if noise is None:
         return Sums(rule.mu, moments)
-    _, mu, mixed = mixing(rule, noise)
-    blurred = (mixed @ moments.reshape(len(moments), -1)).reshape(len(mu), *moments.shape[1:])
+    blurred = (noise.matrix @ moments.reshape(len(moments), -1)).reshape(len(noise.mu), *moments.shape[1:])
     # Where a label is all but impossible, interpolation leaves noise of either sign: it has no weight.
     blurred *= (blurred[:, :1] > _NEGLIGIBLE * blurred[:, :1].max(0, initial=0.0)) + 0.0
-    return Sums(mu, blurred)
+    return Sums(noise.mu, blurred)
 
 
-def information(rule: LabelRule, M: np.ndarray, noise: float, fineness: float = 1.0) -> tuple[np.ndarray, float]:
+def information(rule: LabelRule, M: np.ndarray, noise: Blur | None, fineness: float = 1.0) -> tuple[np.ndarray, float]:
     """E[g g^T] and Psi = E[log Z] at M."""
     r = len(M)
     grid = frame(M, fineness)
@@ -150,7 +149,7 @@ def information(rule: LabelRule, M: np.ndarray, noise: float, fineness: float = 
 
 
 def second_moments(
-    rule: LabelRule, M: np.ndarray, basis: np.ndarray, noise: float, fineness: float = 1.0
+    rule: LabelRule, M: np.ndarray, basis: np.ndarray, noise: Blur | None, fineness: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[m m^T] and E[G (x) G] for m = E[basis^T z | y, omega], G = E[basis^T z z^T basis | y, omega] - I.
 

@@ -7,6 +7,7 @@ critical values and quantiles of the label, graded towards the critical values, 
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
@@ -160,12 +161,22 @@ def _quantiles(surface: Surface, grid: Fibres) -> np.ndarray:
     return np.unique(np.interp(ndtr(_LEVELS), (cumulative - mass[keep][order] / 2) / cumulative[-1], sorted_value))
 
 
-def mixing(rule: LabelRule, noise: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Noisy labels (y, mu) and the matrix W with Z_noisy(y) = sum_l W[y, l] Z_l, for labels y = g + sqrt(noise) xi.
+class Blur(NamedTuple):
+    """Noisy labels `y` with weights `mu`, and the `matrix` W with Z_noisy(y) = sum_l W[y, l] Z_l."""
+
+    y: np.ndarray
+    mu: np.ndarray
+    matrix: np.ndarray
+
+
+def blur(rule: LabelRule, noise: float) -> Blur | None:
+    """What labels y = g + sqrt(noise) xi make of a rule; None without noise.
 
     On a panel, Z times the grading's Jacobian is interpolated by a polynomial in the graded variable, and its
     convolution with the Gaussian is integrated finely: right for noise both wider and narrower than a panel.
     """
+    if noise == 0:
+        return None
     width = np.sqrt(noise)
     y, mu = noisy_nodes(rule, width)
     columns = [_density(y[:, None] - rule.atoms, noise)]
@@ -177,7 +188,7 @@ def mixing(rule: LabelRule, noise: float) -> tuple[np.ndarray, np.ndarray, np.nd
         at, _ = rule.panels.at(fine)
         blurred = [_density(y[:, None] - place, noise) @ basis * slope for place, slope in zip(at, slopes, strict=True)]
         columns.insert(0, np.concatenate(blurred, 1))
-    return y, mu, np.concatenate(columns, 1)
+    return Blur(y, mu, np.concatenate(columns, 1))
 
 
 def noisy_nodes(rule: LabelRule, width: float) -> tuple[np.ndarray, np.ndarray]:

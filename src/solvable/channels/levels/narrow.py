@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.channels.levels.averages import information
-from solvable.channels.levels.labels import LabelRule
+from solvable.channels.levels.labels import Blur, LabelRule
 
 
 def linear_information(rule: LabelRule, V: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
@@ -27,17 +27,24 @@ def linear_information(rule: LabelRule, V: np.ndarray, noise: float) -> tuple[np
 
 
 def narrow_information(
-    rule: LabelRule, u: np.ndarray, v: np.ndarray, noise: float, resolution: float, fineness: float, discrete: bool
+    rule: LabelRule,
+    u: np.ndarray,
+    v: np.ndarray,
+    noise: float,
+    blurred: Blur | None,
+    resolution: float,
+    fineness: float,
+    discrete: bool,
 ) -> tuple[np.ndarray, float]:
     """E[g g^T] and Psi at V = u diag(v) u^T with some v below the resolution."""
     clipped = np.maximum(v, resolution)
-    edge, psi = information(rule, (u * (1 - clipped)) @ u.T, noise, fineness)
+    edge, psi = information(rule, (u * (1 - clipped)) @ u.T, blurred, fineness)
     if not discrete and v.max() < resolution:
         whole, at_edge = ((u * x) @ u.T for x in (v, v * (resolution / v.min()) if v.max() < v.min() * 10 else clipped))
         limit, limit_psi = linear_information(rule, whole, noise)
         reference, reference_psi = linear_information(rule, at_edge, noise)
         if not np.array_equal(at_edge, (u * clipped) @ u.T):
-            edge, psi = information(rule, np.eye(len(v)) - np.minimum(at_edge, np.eye(len(v))), noise, fineness)
+            edge, psi = information(rule, np.eye(len(v)) - np.minimum(at_edge, np.eye(len(v))), blurred, fineness)
         # What the linear limit misses at the edge fades in proportion to V.
         fade = v.max() / resolution
         factor = 1 + (np.trace(edge) / np.trace(reference) - 1) * fade

@@ -13,6 +13,7 @@ A flat value of g is a set of positive volume: its points fill the stretches of 
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
 
 import numpy as np
@@ -53,16 +54,22 @@ class PointSets:
 
 
 def level_points(
-    surface: Surface, grids: list[Fibres], y: np.ndarray, radius: float, accuracy: float = 4e-14
+    surface: Surface, grids: list[Fibres], y: np.ndarray, radius: float, accuracy: float = 4e-14, least: float = 1e-9
 ) -> PointSets:
-    """The level sets {g = y} for an array of labels, within a ball of the given radius; g = y to `accuracy` (1 + |y|)."""
+    """The level sets {g = y} of an array of labels within a ball of the given radius; g = y to `accuracy` (1 + |y|).
+
+    Points with a share p_j below `least` are left to the lines along the other axes.
+    """
     r = surface.projections
-    parts = [_on_axis(surface, grid, y, radius, accuracy) for grid in grids]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        parts = list(pool.map(lambda grid: _on_axis(surface, grid, y, radius, accuracy, least), grids))
     z, gradient, weight, label = (np.concatenate([part[k] for part in parts]) for k in range(4))
     return PointSets.gathered(z.reshape(-1, r), weight, gradient.reshape(-1, r), label, len(y))
 
 
-def _on_axis(surface: Surface, grid: Fibres, y: np.ndarray, radius: float, accuracy: float) -> tuple[np.ndarray, ...]:
+def _on_axis(
+    surface: Surface, grid: Fibres, y: np.ndarray, radius: float, accuracy: float, least: float
+) -> tuple[np.ndarray, ...]:
     line, cell, label = _crossings(grid, y)
     t, value = _roots(surface, grid, line, cell, y[label], accuracy)
     z = grid.points(line, t)
@@ -78,7 +85,7 @@ def _on_axis(surface: Surface, grid: Fibres, y: np.ndarray, radius: float, accur
     alone = total <= 1e-12
     plain = grid.weight[line] * np.sqrt(squared[:, grid.axis]) / np.maximum(squared.sum(1), 1e-300)
     weight = np.where(alone, plain, weight)
-    good = np.isfinite(weight) & (weight > 0)
+    good = np.isfinite(weight) & (weight > 0) & (alone | (share[:, grid.axis] >= least * total))
     return z[good], gradient[good], weight[good], label[good]
 
 

@@ -25,6 +25,7 @@ _STEP = {1: 0.5, 2: 0.2, 3: 0.5, 4: 0.9}
 _RADIUS = {1: 7.0, 2: 6.0, 3: 5.4, 4: 5.0}
 _MOST_NODES = {1: 4_000, 2: 12_000, 3: 30_000, 4: 30_000}
 _ACCURACY = 1e-6
+_LEAST_SHARE = 3e-4
 _STEEP = {1: 0.97, 2: 0.97, 3: 0.8, 4: 0.8}
 """The quantile of |grad g| at which a grid must resolve the noise."""
 _CHUNK = 256
@@ -87,7 +88,7 @@ class RowPosterior:
             if self._nodes is not None or self._surface.discrete:
                 return Observation(y, np.zeros(0, int), None, none)
             labels = (y[:, None] + np.sqrt(self._noise) * _HERMITE[0]).ravel()
-            sets = level_points(self._surface, self._grids, labels, _RADIUS[self._r], _ACCURACY)
+            sets = level_points(self._surface, self._grids, labels, _RADIUS[self._r], _ACCURACY, _LEAST_SHARE)
             weight = sets.weight * np.repeat(np.tile(_HERMITE[1], len(y)), np.diff(sets.start))
             return Observation(y, np.arange(len(y)), PointSets(sets.z, weight, sets.gradient, sets.start[::3]), none)
         atoms = self._surface.atoms
@@ -96,7 +97,11 @@ class RowPosterior:
             nearest = np.argmin(np.abs(y[:, None] - atoms), 1)
             atom = np.where(np.abs(y - atoms[nearest]) < 1e-9 * (1 + np.abs(y)), nearest, -1)
         own = np.nonzero(atom < 0)[0]
-        sets = level_points(self._surface, self._grids, y[own], _RADIUS[self._r], _ACCURACY) if len(own) else None
+        sets = (
+            level_points(self._surface, self._grids, y[own], _RADIUS[self._r], _ACCURACY, _LEAST_SHARE)
+            if len(own)
+            else None
+        )
         return Observation(y, own, sets, atom)
 
     def posterior(self, seen: Observation, omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -107,8 +107,9 @@ class DiscreteChannel(ClosedChannel):
     def information(self, M: np.ndarray) -> MatrixInformation:
         none = np.zeros((self.projections, 0))
         fine, coarse = self._averages(M, none), self._averages(M, none, _COARSE)
-        error = np.abs(fine.information - coarse.information).max()
-        entropy_error = abs(fine.entropy - coarse.entropy)
+        defect = omega_rule(M, self.walls).defect
+        error = np.abs(fine.information - coarse.information).max() + defect * np.abs(fine.information).max()
+        entropy_error = abs(fine.entropy - coarse.entropy) + defect * abs(fine.entropy)
         return MatrixInformation(fine.information, float(fine.entropy), float(error), float(entropy_error))
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:

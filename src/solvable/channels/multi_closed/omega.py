@@ -22,10 +22,11 @@ _GRADING = 3.0
 
 
 class OmegaRule(NamedTuple):
-    """E f(omega) = sum of weight * f for even f; `omega` is (n, r)."""
+    """E f(omega) = sum of weight * f for even f; `omega` is (n, r). `defect` is by how much f = 1 is missed."""
 
     omega: np.ndarray
     weight: np.ndarray
+    defect: float = 0.0
 
 
 def omega_rule(M: np.ndarray, walls: np.ndarray, fineness: float = 1.0) -> OmegaRule:
@@ -44,7 +45,7 @@ def omega_rule(M: np.ndarray, walls: np.ndarray, fineness: float = 1.0) -> Omega
     omega = x @ R.T
     distance = np.abs(omega @ walls) / np.sqrt(np.sum(walls * (walls - M @ walls), 0))
     keep = (distance.min(1) < _IN_SIGHT) & (np.abs(weight) > 1e-15)
-    return OmegaRule(omega[keep], weight[keep])
+    return OmegaRule(omega[keep], weight[keep], abs(1 - float(weight.sum())))
 
 
 def smooth_omega_rule(M: np.ndarray, fineness: float = 1.0) -> OmegaRule:
@@ -97,7 +98,7 @@ def _plane(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray
     weight = r_weight[:, None] * (phi_weight / np.pi)
     # What the radii leave out sits at the origin.
     x = np.concatenate([np.zeros((1, 2)), x.reshape(-1, 2)])
-    return x, np.concatenate([[1 - weight.sum()], weight.ravel()])
+    return x, np.concatenate([[1 - r_weight.sum()], weight.ravel()])
 
 
 def _space(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:
@@ -108,13 +109,13 @@ def _space(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray
     along, along_weight = panels(np.append(rungs, 1 - rungs[-2::-1]), nodes, graded=False)
     u, v = (grid.ravel() for grid in np.meshgrid(across, along, indexing="ij"))
     area = np.outer(across_weight, along_weight).ravel() * (1 - u)
-    corners = np.linalg.inv(walls.T)
-    corners = corners / np.linalg.norm(corners, axis=0)
+    away = np.linalg.inv((walls / np.linalg.norm(walls, axis=0)).T)
     directions, solid = [], []
     for signs in ((1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)):
-        inner = np.sum(walls / np.linalg.norm(walls, axis=0) * signs, 1)
-        for j, k in ((0, 1), (0, 2), (1, 2)):
-            triangle = np.stack([inner / np.linalg.norm(inner), corners[:, j] * signs[j], corners[:, k] * signs[k]], 1)
+        # At one distance from all three sides: the one centre that is well inside however long the triangle is.
+        inner = _unit(away @ signs)
+        corners = [_unit(away[:, i] * signs[i]) for i in range(3)]
+        for triangle in _thirds(inner, corners):
             point = np.stack([u, (1 - u) * v, (1 - u) * (1 - v)], 1) @ triangle.T
             size = np.linalg.norm(point, axis=1)
             directions.append(point / size[:, None])
@@ -123,7 +124,22 @@ def _space(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray
     r, r_weight = radii(3, width, 0.8 * fineness)
     x = (r[:, None, None] * direction).reshape(-1, 3)
     weight = np.outer(r_weight, weight).ravel()
-    return np.concatenate([np.zeros((1, 3)), x]), np.concatenate([[1 - weight.sum()], weight])
+    return np.concatenate([np.zeros((1, 3)), x]), np.concatenate([[1 - r_weight.sum()], weight])
+
+
+def _thirds(inner: np.ndarray, corners: list[np.ndarray]) -> list[np.ndarray]:
+    """The triangles from `inner` to the sides of a spherical triangle, long sides halved; columns are corners."""
+    triangles = []
+    for j, k in ((0, 1), (0, 2), (1, 2)):
+        stops = [corners[j], corners[k]]
+        if corners[j] @ corners[k] < -0.2:
+            stops.insert(1, _unit(corners[j] + corners[k]))
+        triangles += [np.stack([inner, a, b], 1) for a, b in zip(stops[:-1], stops[1:], strict=True)]
+    return triangles
+
+
+def _unit(x: np.ndarray) -> np.ndarray:
+    return x / np.linalg.norm(x)
 
 
 def radii(dimensions: int, width: float, fineness: float) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,8 @@ from solvable.lab.matrices import entry_groups, group_mean
 from solvable.lab.study.document import Block, Code, Heading, Line, Listing, Paragraph, Picture, Table
 from solvable.lab.study.figure import reached_by_amp
 from solvable.lab.study.steps import steps
-from solvable.lab.study.words import directions_in_words, exponent_in_words, ratio_in_words
+from solvable.lab.study.words import error_in_words, exponent_in_words, ratio_in_words
+from solvable.models.index.diagnosis_text import directions_text
 from solvable.priors import Gaussian
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def report(study: Study, png: bytes) -> list[Block]:
         Heading(["What it takes to learn ", Code(study.diagnosis.target)], level=1),
         *_answer(study),
         Picture("study.png", _caption(study), png),
-        *steps(study),
+        *steps(study.diagnosis),
         *_thresholds(study),
         *_comparison(study),
         *_reproduce(study),
@@ -68,7 +69,7 @@ def _unlearned(study: Study) -> str:
     hidden = [step.directions for step in study.diagnosis.staircase if step.kind == "hard"]
     if not hidden or study.diagnosis.verdict == "hard":
         return ""
-    return f" Of its directions, {directions_in_words(np.concatenate(hidden, axis=1))} stay hidden from it."
+    return f" Of its directions, {directions_text(np.concatenate(hidden, axis=1))} stay hidden from it."
 
 
 def _against_kernels(study: Study) -> str:
@@ -109,7 +110,7 @@ def _thresholds(study: Study) -> list[Block]:
         shared.setdefault(value, []).append(name)
     rows = []
     for value, names in sorted(shared.items()):
-        error = f"{found.uncertainty:.1e}" if value == found.alpha_weak and 0 < value < math.inf else ""
+        error = error_in_words(found.uncertainty) if value == found.alpha_weak else ""
         meaning = (
             _NO_HARD_PHASE if {"algorithmic", "information_theoretic"} <= set(names) else _THRESHOLDS.get(names[0], "")
         )

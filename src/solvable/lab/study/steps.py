@@ -6,51 +6,44 @@ import math
 from typing import TYPE_CHECKING
 
 from solvable.lab.study.document import Block, Heading, Paragraph, Table
-from solvable.lab.study.words import directions_in_words, exponent_in_words, ratio_in_words
-from solvable.targets.leap import best_correlational_samples, leap, one_pass_samples
-from solvable.targets.symmetry import symmetries
+from solvable.lab.study.words import error_in_words, ratio_in_words
+from solvable.models.index.diagnosis_text import directions_text
 
 if TYPE_CHECKING:
-    from solvable.lab.study.run import Study
+    from solvable.models.index.diagnosis import Diagnosis
+
+_LEARNERS = {"online SGD": "one-pass SGD", "best CSQ": "best method linear in the label"}
 
 
-def steps(study: Study) -> list[Block]:
+def steps(found: Diagnosis) -> list[Block]:
     """Which directions are learned, in which order, from how many samples, and by whom."""
     rows = [
-        [str(i), directions_in_words(step.directions), ratio_in_words(step.alpha), step.kind]
-        for i, step in enumerate(study.diagnosis.staircase, start=1)
+        [str(i), directions_text(step.directions), ratio_in_words(step.alpha), error_in_words(step.error), step.kind]
+        for i, step in enumerate(found.staircase, start=1)
     ]
-    blocks: list[Block] = [
-        Heading(["What is learned when"]),
-        Table(["step of AMP", "directions", "learned from alpha", "kind"], rows),
-        Paragraph([_symmetries(study)]),
-        Heading(["Who needs how many samples"]),
-        Table(["learner", "samples", "because"], _learners(study)),
-    ]
-    return blocks
-
-
-def _symmetries(study: Study) -> str:
-    names = symmetries(study.model.target).names
-    if study.model.target.projections == 1:
-        names = [name.replace("z1", "z") for name in names]
-    if not names:
-        return "The target has no symmetry: every direction is determined with its sign."
-    return f"The target does not change under {', '.join(names)}; overlaps are taken up to that."
-
-
-def _learners(study: Study) -> list[list[str]]:
-    found = study.diagnosis
-    climb = leap(study.model.target)
-    order = ", then ".join(f"{directions_in_words(new)} (degree {_number(cost)})" for new, cost in climb.steps)
-    hard = [step for step in found.staircase if step.kind == "hard"]
-    amp = exponent_in_words(found.generative_exponent) if hard else "d"
     return [
-        ["one-pass SGD", one_pass_samples(climb.exponent), f"leap exponent {_number(climb.exponent)}: {order}"],
-        ["best method linear in the label", best_correlational_samples(climb.exponent), "the same leap"],
-        ["AMP", amp, f"generative exponent {_number(found.generative_exponent)}"],
+        Heading(["What is learned when"]),
+        Table(["step of AMP", "directions", "learned from alpha", "numerical error", "kind"], rows),
+        Paragraph([_symmetries(found)]),
+        Heading(["Who needs how many samples"]),
+        Table(["learner", "samples", "because"], _learners(found)),
+    ]
+
+
+def _symmetries(found: Diagnosis) -> str:
+    if not found.symmetries:
+        return "The target has no symmetry: every direction is determined with its sign."
+    return f"The target does not change under {'; '.join(found.symmetries)}. Overlaps are taken up to that."
+
+
+def _learners(found: Diagnosis) -> list[list[str]]:
+    order = ", then ".join(f"{directions_text(s.directions)} (leap {_number(s.leap)})" for s in found.csq_staircase)
+    reasons = {"online SGD": f"it learns {order}", "best CSQ": "the same leaps"}
+    amp = f"generative exponent {_number(found.generative_exponent)}"
+    return [
+        [_LEARNERS.get(name, name), samples, reasons.get(name, amp)] for name, samples in found.sample_exponents.items()
     ]
 
 
 def _number(value: float) -> str:
-    return f"{value:g}" if math.isfinite(value) else "beyond those searched"
+    return f"{value:g}" if math.isfinite(value) else "beyond the degrees searched"

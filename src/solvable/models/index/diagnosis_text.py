@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvable.channels.exponents import MAX_ORDER
+
 if TYPE_CHECKING:
     from solvable.models.index.diagnosis import Diagnosis, Step
 
@@ -32,10 +34,9 @@ def report(found: Diagnosis) -> str:
         lines.append("  learned by AMP, in order")
         lines += [f"    {step_line(step)}" for step in found.staircase]
         lines.append("  learned by methods linear in the label, in order")
-        lines += [
-            f"    {directions_text(s.directions):32s} leap {_exponent(s.leap)}: online SGD {s.online_sgd}, best {s.best_csq}"
-            for s in found.csq_staircase
-        ]
+        for s in found.csq_staircase:
+            samples = f"online SGD {s.online_sgd}, best {s.best_csq}"
+            lines.append(f"    {directions_text(s.directions):32s} leap {_exponent(s.leap)}: {samples}")
     if found.symmetries:
         lines.append(f"  unchanged under           {'; '.join(found.symmetries)}")
     terms = [f"{v:+.4f} h{','.join(map(str, k))}" for k, v in found.hermite.items() if abs(v) > 1e-6]
@@ -90,4 +91,4 @@ def _with_error(value: float, error: float) -> str:
 
 
 def _exponent(value: float) -> str:
-    return f"{value:g}" if math.isfinite(value) else "above the degree searched"
+    return f"{value:g}" if math.isfinite(value) else f"> {MAX_ORDER}"

@@ -36,8 +36,8 @@ class MultiIndex(Model):
         "overlap_1": "overlap with the first projection, the first diagonal entry of the overlap matrix",
         "overlap_2": "overlap with the second projection",
         "overlap_3": "overlap with the third projection",
-        "squared_overlap": "squared cosine between w_hat and w*; equals the overlap for Bayes-optimal learning and AMP. "
-        "With several projections the share of the estimate that lies along the teacher",
+        "squared_overlap": "squared cosine between w_hat and w*; equals the overlap for Bayes-optimal learning and "
+        "AMP; with several projections the share of the estimate that lies along the teacher",
         "estimation_error": "|W_hat - W*|^2 / d, up to the symmetries of the target, such as w* -> -w* for an even one",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",
@@ -73,7 +73,7 @@ class MultiIndex(Model):
     def channel(self) -> Channel:
         """The output channel P(y|z) of one projection."""
         if self.projections != 1:
-            raise NotSolvable(f"the target {self.target.name!r} has {self.projections} projections: use `multi_channel`.")
+            raise NotSolvable(f"the target {self.target.name!r} has {self.projections} projections: use multi_channel.")
         return self.named_channel or channel_of(self.target, self.noise)
 
     @property

@@ -17,11 +17,17 @@ from solvable.models.index.instance import SMALLEST_V, fresh_pairs
 from solvable.models.index.multi_index import MultiIndex
 from solvable.targets.symmetry import align, symmetries
 
+_LEAST_SINGULAR_VALUE = 1e-6
+
 
 def aligned(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray) -> np.ndarray:
     r"""$\hat W P$ for the symmetry P of the target that brings it closest to the truth, both d x r."""
-    _, P = align(truth.T @ estimate / len(truth), symmetries(model.target))
-    return estimate @ P
+    left, values, right = np.linalg.svd(truth.T @ estimate / len(truth))
+    if not values[0] > 0:
+        return estimate
+    # Where M is singular any P is as good there: raising its small singular values leaves one, found by division.
+    M = (left * np.maximum(values, _LEAST_SINGULAR_VALUE * values[0])) @ right
+    return estimate @ np.linalg.solve(M, align(M, symmetries(model.target)))
 
 
 def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
