@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import toy
@@ -35,6 +37,16 @@ def test_agreement_finds_the_largest_deviation_and_where(curve):
     assert abs(found.theory - found.simulation) == pytest.approx(found.deviation * found.standard_error)
     assert found.deviation < 4
     assert str(found).startswith("overlap: largest deviation of 3 points is ") and "at ridge, alpha = " in str(found)
+
+
+def test_the_chance_of_a_deviation_counts_runs_and_points(curve):
+    found = curve.agreement()
+    assert found.runs == 6 and 0 < found.chance <= 1
+    one = dataclasses.replace(found, deviation=4.0, points=1, runs=1000)
+    assert one.chance == pytest.approx(6.8e-5, rel=0.05)  # two tails of four standard deviations
+    assert dataclasses.replace(one, points=10).chance == pytest.approx(10 * one.chance)
+    assert dataclasses.replace(one, runs=2).chance == pytest.approx(2 * np.arctan(1 / 4.0) / np.pi)  # Cauchy's law
+    assert dataclasses.replace(one, deviation=0.0).chance == 1.0
 
 
 def test_agreement_without_spread(curve):

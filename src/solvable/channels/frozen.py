@@ -135,15 +135,13 @@ class FrozenChannel(MultiChannel):
         together = np.concatenate([self.directions, self._left @ directions], 1)
         return FrozenChannel(self.target, self.noise, together)
 
-    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
-        """As `GenericChannel.prediction_errors`, given the known projections."""
-        m, u = np.linalg.eigh(M)
-        inner = (u * np.minimum(m, 1 - self.resolution)) @ u.T
+    def errors_of_predictions(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        """As `GenericChannel.errors_of_predictions`, given the known projections."""
         found = []
         for fineness in (1.0, COARSE):
             total: dict[str, float] = {}
             for chance, rule, _, _ in self.parts(fineness):
-                for name, value in prediction_errors(rule, inner, fineness).items():
+                for name, value in prediction_errors(rule, M, fineness).items():
                     total[name] = total.get(name, 0.0) + chance * value
             found.append(total)
         fine, coarse = found

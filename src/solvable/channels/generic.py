@@ -170,12 +170,11 @@ class GenericChannel(MultiChannel):
     def _table(self, V: np.ndarray) -> PredictionTable:
         return PredictionTable(self.rule(), self.surface, self.basis.T @ V @ self.basis)
 
-    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
-        """The mean squared error of the posterior mean of the noiseless label, and the probability that the most
-        probable label is wrong (discrete targets), each with an error estimate."""
+    def errors_of_predictions(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        """The errors of `prediction_errors`, where the rule resolves the posterior."""
         from solvable.channels.levels.prediction import prediction_errors
 
-        inner = self._clipped(self.basis.T @ M @ self.basis)
+        inner = self.basis.T @ M @ self.basis
         fine, coarse = (prediction_errors(self.rule(f), inner, f) for f in (1.0, COARSE))
         return {name: (fine[name], abs(fine[name] - coarse[name])) for name in fine}
 

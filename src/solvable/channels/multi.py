@@ -141,6 +141,16 @@ class MultiChannel(abc.ABC):
     def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The most probable noiseless label, z ~ N(omega, V), for each row; for discrete targets."""
 
+    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        """The errors of the best predictions from omega ~ N(0, M), against the noiseless label, with error estimates.
+
+        `generalization_error` is E[(g - E[g|omega])^2]; `classification_error`, for discrete labels, the probability
+        that the most probable label is wrong. Directions that M knows exactly are taken as known.
+        """
+        from solvable.channels.prediction_errors import prediction_errors
+
+        return prediction_errors(self, M)
+
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Labels y = g(z) + sqrt(noise) xi, for z of shape (n, r)."""
         clean = self.target.numpy(np.asarray(z, float))

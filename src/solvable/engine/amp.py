@@ -145,13 +145,13 @@ def amp(
 ) -> AMPReport:
     """Run the iteration of this module from `start` (d, p) until every live direction is still.
 
-    A direction of W^T W / d is live above 20 times the noise floor, and still when it moved by less than `tolerance`
-    of its length, or when it is recovered (1 - q below 10 `vmin`, and below 0.001) and its change no longer falls but
-    stays below the root of that, the width that the floor of V leaves. The run converges after two still steps if all directions are live, after `patience`
-    still steps otherwise (the others may yet grow; raise `patience` close to a threshold). `memory` (n, p) is the
-    Onsager term of the start: None for a start that does not depend on X given the truth. `damping` is the weight of
-    the new iterate, 1 for none. `callback(t, W)` is called with W before each step t = 0, 1, ... and once more with the
-    final W.
+    A direction of W^T W / d is live above 20 times the noise floor, and still when it moved by less than `tolerance` of
+    its length, or when it is recovered (1 - q below 10 `vmin`, and below 0.001) and its change no longer falls but
+    stays below the root of that, the width that the floor of V leaves. The run converges after two still steps if all
+    directions are live, after `patience` still steps otherwise (the others may yet grow; raise `patience` close to a
+    threshold). `memory` (n, p) is the Onsager term of the start: None for a start that does not depend on X given the
+    truth. `damping` is the weight of the new iterate, 1 for none. `callback(t, W)` is called with W before each step t
+    = 0, 1, ... and once more with the final W.
     """
     n, d = operator.samples, operator.dimension
     start = np.asarray(start, dtype=float)
@@ -307,9 +307,7 @@ class _Step(NamedTuple):
     v: np.ndarray
 
 
-def _report(
-    W: np.ndarray, last: _Step | None, status: Status, trace: list, n: int, p: int, vmin: float
-) -> AMPReport:
+def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: int, p: int, vmin: float) -> AMPReport:
     if last is None:
         nan, none = np.full((p, p), np.nan), np.empty(0)
         history = History(np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p)))

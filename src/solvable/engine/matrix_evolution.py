@@ -48,6 +48,7 @@ class MatrixStateEvolution:
         self.labels = Labels(channel)
         self._frozen: dict[bytes, MatrixStateEvolution] = {}
         self._linearised: dict[tuple[bytes, bytes], Linearisation] = {}
+        self._masses: dict[bytes, float] = {}
         self._climbed: dict[float, Point] = {}
         self._largest: dict[float, Point] = {}
         self._optimal: dict[float, Point] = {}
@@ -143,14 +144,22 @@ class MatrixStateEvolution:
         return self._point(alpha, U, L, end if U.shape[1] else None, evaluations)
 
     def pins(self, directions: np.ndarray, alpha: float) -> bool:
-        """Whether, without noise, exact knowledge of these directions is stable: for each part W of them that may be
-        known, the labels that depend on them but not on W alone exceed the unknowns left, alpha * mass > dimension."""
-        if not self.channel.deterministic or self.channel.discrete or not directions.shape[1]:
-            return False
+        """Whether, without noise, exact knowledge of these directions is stable."""
+        return alpha > self.alpha_exact(directions)
+
+    def alpha_exact(self, directions: np.ndarray) -> float:
+        """The alpha above which exact knowledge of these directions (r x k) is stable.
+
+        For each part W of them that may be known (columns), the labels that depend on them, but not on W alone, must
+        exceed the unknowns left: alpha (mass(all) - mass(W)) > k - dim W. Infinite with noise or discrete labels.
+        """
         k = directions.shape[1]
+        if not self.channel.deterministic or self.channel.discrete or not k:
+            return np.inf
         whole = self._mass(directions)
         parts = (list(chosen) for size in range(k) for chosen in itertools.combinations(range(k), size))
-        return all(alpha * (whole - self._mass(directions[:, part])) > k - len(part) for part in parts)
+        masses = ((whole - self._mass(directions[:, part]), k - len(part)) for part in parts)
+        return max(left / mass if mass > 1e-12 else np.inf for mass, left in masses)
 
     def frozen(self, directions: np.ndarray) -> MatrixStateEvolution:
         """The state evolution of the other directions once these are known exactly."""
@@ -284,7 +293,10 @@ class MatrixStateEvolution:
         )
 
     def _mass(self, directions: np.ndarray) -> float:
-        return self.channel.pinned_mass(directions) if directions.shape[1] else 0.0
+        key = np.round(directions, 10).tobytes()
+        if key not in self._masses:
+            self._masses[key] = self.channel.pinned_mass(directions) if directions.shape[1] else 0.0
+        return self._masses[key]
 
     def _point(self, alpha: float, U: np.ndarray, L: np.ndarray, end: Relaxed | None, evaluations: int) -> Point:
         M = U @ one_minus_exp(L) @ U.T

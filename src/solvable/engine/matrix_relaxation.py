@@ -255,8 +255,9 @@ class _Run:
                 trial, found = plain, self.evaluate(plain)
             # Newton's step falls short by up to a half where the residual is convex, as it is before a fold, and by
             # more where the plain step is used: lengthen both while they go on the same way.
-            slow = onward and new_size > 0.3 * size and capped <= 1
-            pace = (2.0 if newton else 2 * pace) if slow else 1.0
+            slow = onward and new_size > 0.3 * size
+            if not slow or capped <= 1 or newton:
+                pace = 1.0 if not slow or capped > 1 else 2.0 if newton else 2 * pace
             refused, last_size = 0, size
             state = self.moved(state, trial, found)
         return self._end(state, Status.MAX_STEPS)

@@ -9,7 +9,6 @@ learning is possible but AMP does not achieve it: a hard phase.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 
@@ -46,25 +45,36 @@ def find_matrix_thresholds(evolution: MatrixStateEvolution, steps: list[LearnedS
 
 def _hard_phase(evolution: MatrixStateEvolution, steps: list[LearnedStep], weak: float) -> tuple[float, float]:
     """The upper and lower end of the last hard phase; `weak` twice if there is none."""
-
-    def hard(alpha: float) -> bool:
-        best, reached = evolution.optimal_point(alpha), evolution.uninformed_point(alpha)
-        # Right at a jump the linear error estimate is unbounded, while the other side of it is far away.
-        room = 1e-4 + min(best.uncertainty + reached.uncertainty, 0.05)
-        return bool(np.trace(best.M) > np.trace(reached.M) + evolution.projections * room)
-
     finite = [step.alpha for step in steps if 0 < step.alpha < np.inf]
     top = 2 * max([float(evolution.projections), *finite])
     if any(step.kind == "hard" for step in steps):
         beyond = top
         while beyond <= LARGEST_ALPHA:
-            if hard(beyond):
-                return np.inf, _lower_end(hard, beyond)
+            if _gain(evolution, beyond) > 0:
+                return np.inf, _lower_end(evolution, beyond)
             beyond *= 2
     jump = _last_jump(evolution, _scan(weak, top))
-    if jump is None or not hard(jump * (1 - 2 * _PRECISION)):
+    if jump is None or not _gain(evolution, jump * (1 - 2 * _PRECISION)) > 0:
         return weak, weak
-    return jump, _lower_end(hard, jump * (1 - 2 * _PRECISION))
+    return jump, _lower_end(evolution, jump * (1 - 2 * _PRECISION))
+
+
+def _gain(evolution: MatrixStateEvolution, alpha: float) -> float:
+    """By how much the free entropy of another fixed point exceeds that of the uninformed one.
+
+    Infinite if only the other knows some directions exactly, and NaN if there is no other.
+    """
+    best, reached = evolution.optimal_point(alpha), evolution.uninformed_point(alpha)
+    if _differ(best, reached):
+        return best.value - reached.value if abs(best.rate - reached.rate) < 1e-9 else np.inf
+    other = evolution.largest_point(alpha) if best.exact is None else best
+    return other.value - reached.value if _differ(other, reached) else np.nan
+
+
+def _differ(one: Point, other: Point) -> bool:
+    # Right at a jump the linear error estimate is unbounded, while the other side of it is far away.
+    room = 1e-4 + min(one.uncertainty + other.uncertainty, 0.05)
+    return bool(np.abs(one.M - other.M).max() > room)
 
 
 def _scan(weak: float, top: float) -> list[float]:
@@ -119,16 +129,32 @@ def _extrapolated(before: Point | None, low: Point) -> float | None:
     return float(low.alpha + b * (low.alpha - before.alpha) / (a - b))
 
 
-def _lower_end(hard: Callable[[float], bool], alpha: float) -> float:
+def _lower_end(evolution: MatrixStateEvolution, alpha: float) -> float:
     """The smallest alpha from which on, up to the given one, Bayes-optimal learning beats AMP."""
-    low = high = alpha
-    while hard(low):
-        low, high = low / _RATIO, low
+    exact = {evolution.alpha_exact(U) for U in evolution.subspaces}
+    low, gain_low = alpha, _gain(evolution, alpha)
+    high, gain_high = low, gain_low
+    while gain_low > 0:
+        high, gain_high = low, gain_low
+        # Where exact recovery begins the gain falls from infinity at once: look at both sides.
+        below = [a for a in exact if high / _RATIO < a < high * (1 - 1e-6)]
+        low = max(below) * (1 - 1e-6) if below else high / _RATIO
+        gain_low = _gain(evolution, low)
+        if below and not gain_low > 0 and _gain(evolution, max(below) * (1 + 1e-6)) > 0:
+            return max(below)
         if low < 1e-3:
             return 0.0
     while high / low - 1 > _PRECISION:
         middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if hard(middle) else (middle, high)
+        if np.isfinite(gain_low) and np.isfinite(gain_high):
+            # The gain is smooth in alpha where both fixed points exist; stay off the ends so that both close in.
+            share = gain_low / (gain_low - gain_high)
+            middle = low + float(np.clip(share, 0.02, 0.98)) * (high - low)
+        gain = _gain(evolution, middle)
+        if gain > 0:
+            high, gain_high = middle, gain
+        else:
+            low, gain_low = middle, gain
     return (low + high) / 2
 
 

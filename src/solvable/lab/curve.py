@@ -31,7 +31,7 @@ class Agreement:
     `metric` is the scalar compared; of a matrix metric, the diagonal entry: `overlap_2` for the second of `overlap`.
     `deviation` is |theory - simulation| / standard_error. It is 0 where the two numbers agree to 1e-9 relative,
     whatever the spread, and infinite where they do not although the runs have no spread beyond rounding (1e-12).
-    `points` is how many were compared.
+    `points` is how many were compared, `runs` the number of seeds behind the point.
     """
 
     metric: str
@@ -42,6 +42,18 @@ class Agreement:
     simulation: float
     standard_error: float
     points: int
+    runs: int
+
+    @property
+    def chance(self) -> float:
+        """How probable so large a deviation is at one of the points if theory is right and the runs are Gaussian.
+
+        The standard error is itself estimated from few runs, so the deviation has Student's law; the probability is
+        multiplied by the number of points, among which this is the worst.
+        """
+        from scipy.special import stdtr
+
+        return float(min(1.0, 2 * self.points * stdtr(self.runs - 1, -self.deviation)))
 
     def __str__(self) -> str:
         where = ", ".join([self.learner, *(f"{name} = {value:g}" for name, value in self.at.items())])
@@ -146,6 +158,7 @@ class Curve:
             simulation=float(mean.values[worst]),
             standard_error=float(error.values[worst]),
             points=int(usable.sum()),
+            runs=int(count.values[worst]),
         )
 
     @property

@@ -2,11 +2,11 @@
 
 With z_i = a_i + x_i, x standard normal of correlations rho, N = the number of positive z_i and P_j = P(N = j):
 
-    dP_j/da_i       = phi(a_i) [P(N' = j - 1 | z_i = 0) - P(N' = j | z_i = 0)],              N' counts the other two,
-    d^2P_j/da_i da_l = phi_2(a_i, a_l; rho_il) [R_{j-2} - 2 R_{j-1} + R_j],                  R_m = P(N'' = m | z_i = z_l = 0),
+    dP_j/da_i         = phi(a_i) [P(N' = j - 1 | z_i = 0) - P(N' = j | z_i = 0)],
+    d^2P_j/da_i da_m = phi_2(a_i, a_m; rho_im) [R_{j-2} - 2 R_{j-1} + R_j],    R_n = P(N'' = n | z_i = z_m = 0),
 
-and P_j itself, by Plackett's identity dP/drho_il = d^2P/da_i da_l, is the product of independent probabilities plus an
-integral of the latter along the correlations t rho, 0 < t < 1.
+where N' counts the other two and N'' the last one. By Plackett's identity, dP/drho_im = d^2P/da_i da_m, P_j itself is
+that of independent coordinates plus an integral of second derivatives along the correlations t rho, 0 < t < 1.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def positive_counts(a: np.ndarray, rho: np.ndarray, nodes: int = 24) -> Counts:
     """The law of the number of positive coordinates for rows a (n, 3) and correlations rho (3 x 3)."""
     n = len(a)
     hessian = np.zeros((n, 4, 3, 3))
-    for i, l, k in _PAIRS:
-        density, share = _pair(a, rho, np.ones(1), i, l, k)
-        hessian[:, :, i, l] = hessian[:, :, l, i] = _second_difference(density[:, 0], share[:, 0])
+    for i, m, k in _PAIRS:
+        density, share = _pair(a, rho, np.ones(1), i, m, k)
+        hessian[:, :, i, m] = hessian[:, :, m, i] = _second_difference(density[:, 0], share[:, 0])
     gradient = np.zeros((n, 4, 3))
     for i in range(3):
         others = [j for j in range(3) if j != i]
@@ -58,32 +58,32 @@ def _probabilities(a: np.ndarray, rho: np.ndarray, nodes: int) -> np.ndarray:
     P = np.stack(
         [
             down.prod(1),
-            up[:, 0] * down[:, 1] * down[:, 2] + down[:, 0] * up[:, 1] * down[:, 2] + down[:, 0] * down[:, 1] * up[:, 2],
+            up[:, 0] * down[:, 1] * down[:, 2]
+            + down[:, 0] * up[:, 1] * down[:, 2]
+            + down[:, 0] * down[:, 1] * up[:, 2],
             up[:, 0] * up[:, 1] * down[:, 2] + up[:, 0] * down[:, 1] * up[:, 2] + down[:, 0] * up[:, 1] * up[:, 2],
             up.prod(1),
         ],
         1,
     )
     t, weight = graded_legendre(nodes)
-    for i, l, k in _PAIRS:
-        if rho[i, l] != 0:
-            density, share = _pair(a, rho, t, i, l, k)
-            density = density * (weight * rho[i, l])
+    for i, m, k in _PAIRS:
+        if rho[i, m] != 0:
+            density, share = _pair(a, rho, t, i, m, k)
+            density = density * (weight * rho[i, m])
             total, split = density.sum(1), np.sum(density * share, 1)
             P += _second_difference(total, np.divide(split, total, out=np.zeros_like(total), where=total != 0))
     return P
 
 
-def _pair(
-    a: np.ndarray, rho: np.ndarray, t: np.ndarray, i: int, l: int, k: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """phi_2(a_i, a_l; t rho_il) and P(z_k > 0 | z_i = z_l = 0) at correlations t rho, both (n, T)."""
-    r_il, r_ki, r_kl = t * rho[i, l], t * rho[k, i], t * rho[k, l]
-    det = 1 - r_il**2
-    x, y = a[:, [i]], a[:, [l]]
-    density = np.exp(-(x**2 - 2 * r_il * x * y + y**2) / (2 * det)) / (2 * np.pi * np.sqrt(det))
-    mean = a[:, [k]] - ((r_ki - r_kl * r_il) * x + (r_kl - r_ki * r_il) * y) / det
-    variance = 1 - (r_ki**2 + r_kl**2 - 2 * r_ki * r_kl * r_il) / det
+def _pair(a: np.ndarray, rho: np.ndarray, t: np.ndarray, i: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """phi_2(a_i, a_m; t rho_im) and P(z_k > 0 | z_i = z_m = 0) at correlations t rho, both (n, T)."""
+    r_im, r_ki, r_km = t * rho[i, m], t * rho[k, i], t * rho[k, m]
+    det = 1 - r_im**2
+    x, y = a[:, [i]], a[:, [m]]
+    density = np.exp(-(x**2 - 2 * r_im * x * y + y**2) / (2 * det)) / (2 * np.pi * np.sqrt(det))
+    mean = a[:, [k]] - ((r_ki - r_km * r_im) * x + (r_km - r_ki * r_im) * y) / det
+    variance = 1 - (r_ki**2 + r_km**2 - 2 * r_ki * r_km * r_im) / det
     return density, ndtr(mean / np.sqrt(np.maximum(variance, 1e-300)))
 
 

@@ -15,7 +15,7 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import CubicSpline
+from scipy.interpolate import BSpline, make_interp_spline
 
 from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
 from solvable.channels.multi_closed.omega import omega_rule
@@ -67,6 +67,11 @@ class ClosedChannel(MultiChannel):
     def frozen(self, directions: np.ndarray) -> MultiChannel:
         return self.generic.frozen(directions)
 
+    @abc.abstractmethod
+    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        """The mean squared error of the posterior mean of the noiseless label and, for discrete targets, the
+        probability that the most probable label is wrong, each with an error estimate."""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(noise={self.noise:g})" if self.noise else f"{type(self).__name__}()"
 
@@ -115,7 +120,7 @@ class DiscreteChannel(ClosedChannel):
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         fine, coarse = self._averages(M, basis), self._averages(M, basis, _COARSE)
         error = max(np.abs(fine.trivial - coarse.trivial).max(), np.abs(fine.easy - coarse.easy).max())
-        return Linearisation(basis, fine.trivial, fine.easy, float(error))
+        return Linearisation(basis, fine.trivial, fine.easy, float(error), fine.trivial - coarse.trivial)
 
     def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
         r = self.projections
@@ -142,7 +147,8 @@ class DiscreteChannel(ClosedChannel):
                     kronecker(weighted_square(weight, G), k),
                 )
             )
-        total = Averages(*(sum(column) for column in zip(*parts, strict=True)))
+        columns = [np.sum(column, 0) for column in zip(*parts, strict=True)]
+        total = Averages(columns[0], float(columns[1]), columns[2], columns[3])
         # The omegas that the rule leaves out know the atom: their label is noise.
         certain = (1 - rule.weight.sum()) * (-np.log(2 * np.pi * np.e * self.noise) / 2 if self.noise else 0.0)
         return total._replace(entropy=total.entropy + certain)
@@ -189,6 +195,17 @@ class DiscreteChannel(ClosedChannel):
     def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         return self.atoms[self.probabilities(Omega, V).argmax(1)]
 
+    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        fine, coarse = self._prediction_errors(M, 1.0), self._prediction_errors(M, _COARSE)
+        names = ("generalization_error", "classification_error")
+        return {name: (float(a), float(abs(a - b))) for name, a, b in zip(names, fine, coarse, strict=True)}
+
+    def _prediction_errors(self, M: np.ndarray, fineness: float) -> np.ndarray:
+        """E over omega ~ N(0, M) of the label's variance, and of the probability of all but the likeliest atom."""
+        rule = omega_rule(M, self.walls, fineness)
+        P = self.probabilities(rule.omega, np.eye(self.projections) - M)
+        return np.array([rule.weight @ (P @ self.atoms**2 - (P @ self.atoms) ** 2), rule.weight @ (1 - P.max(1))])
+
 
 def _mixed(regions: Regions, log_likelihood: np.ndarray) -> Regions:
     """Derivatives of Z(y) = sum_k P(y|c_k) P_k for labels with log P(y|c_k) given as (..., L, K)."""
@@ -212,7 +229,7 @@ def _noisy_labels(atoms: tuple[float, ...], noise: float, fineness: float) -> tu
 
 
 @functools.lru_cache(maxsize=64)
-def _noisy_pair(atoms: tuple[float, ...], noise: float) -> CubicSpline:
+def _noisy_pair(atoms: tuple[float, ...], noise: float) -> BSpline:
     """kappa and E[log Z] of two noisy atoms as functions of log(P_likely / P_rare) from 0 to `_LOGITS`."""
     logit = np.linspace(0.0, _LOGITS, 8 * int(_LOGITS) + 1)
     y, weight = _noisy_labels(atoms, noise, 1.2)
@@ -222,8 +239,7 @@ def _noisy_pair(atoms: tuple[float, ...], noise: float) -> CubicSpline:
     ratio = np.exp(log_likelihood - log_Z[:, :, None])
     spread = np.exp(log_P) @ weight
     kappa = np.exp(log_P.sum(1)) * np.sum(spread * (ratio[..., 1] - ratio[..., 0]) ** 2, 1)
-    # Both are even in the logit: flat at zero.
-    return CubicSpline(logit, np.stack([kappa, np.sum(spread * log_Z, 1)], 1), bc_type=((1, (0.0, 0.0)), "not-a-knot"))
+    return make_interp_spline(logit, np.stack([kappa, np.sum(spread * log_Z, 1)], 1), k=5)
 
 
 def _log_normal(x: np.ndarray, variance: float) -> np.ndarray:

@@ -56,7 +56,8 @@ class ContinuousChannel(ClosedChannel):
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         (fine, defect), (coarse, _) = (self._averages(M, basis, f) for f in (1.0, _COARSE))
         error = max(np.abs(fine.trivial - coarse.trivial).max(), np.abs(fine.easy - coarse.easy).max())
-        return Linearisation(basis, fine.trivial, fine.easy, float(error + defect * np.abs(fine.easy).max()))
+        error = float(error + defect * np.abs(fine.easy).max())
+        return Linearisation(basis, fine.trivial, fine.easy, error, fine.trivial - coarse.trivial)
 
     def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
         r = self.projections
@@ -64,9 +65,7 @@ class ContinuousChannel(ClosedChannel):
         second = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :]
         return MultiLabelLaw(weight / weight.sum(), posterior.mean, second - np.eye(r))
 
-    def _joint(
-        self, rule: OmegaRule, V: np.ndarray, fineness: float
-    ) -> tuple[np.ndarray, np.ndarray, MultiPosterior]:
+    def _joint(self, rule: OmegaRule, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray, MultiPosterior]:
         """Weights, omegas and posteriors of the joint rule over omega and y, one row a pair."""
         y, y_weight = self.label_nodes(rule.omega, V, fineness)
         Omega = np.repeat(rule.omega, y.shape[1], 0)
@@ -95,6 +94,14 @@ class ContinuousChannel(ClosedChannel):
             kronecker(weighted_square(weight, G.reshape(len(G), k * k)), k),
         )
         return averages, defect
+
+    @abc.abstractmethod
+    def squared_error(self, M: np.ndarray) -> float:
+        """E[(g(z) - E[g(z) | omega])^2] for omega ~ N(0, M)."""
+
+    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        value = self.squared_error(M)
+        return {"generalization_error": (value, 1e-12 * (1 + abs(value)))}
 
     def pinned_mass(self, directions: np.ndarray) -> float:
         return float(self.noise == 0 and directions.shape[1] == self.projections)

@@ -69,6 +69,9 @@ class Norm(ContinuousChannel):
     def predict(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         return np.sum(Omega**2, 1) + np.trace(V)
 
+    def squared_error(self, M: np.ndarray) -> float:
+        return float(2 * np.sum(np.eye(len(M)) - M * M))
+
 
 class Norm2(Norm):
     """y = z1^2 + z2^2."""

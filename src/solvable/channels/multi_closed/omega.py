@@ -19,6 +19,7 @@ _NEGLIGIBLE = 1e-12
 _RADIUS = 8.0
 _IN_SIGHT = 8.5
 _GRADING = 3.0
+_SIDES = ((0, 1), (0, 2), (1, 2))
 
 
 class OmegaRule(NamedTuple):
@@ -112,10 +113,8 @@ def _space(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray
     away = np.linalg.inv((walls / np.linalg.norm(walls, axis=0)).T)
     directions, solid = [], []
     for signs in ((1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)):
-        # At one distance from all three sides: the one centre that is well inside however long the triangle is.
-        inner = _unit(away @ signs)
         corners = [_unit(away[:, i] * signs[i]) for i in range(3)]
-        for triangle in _thirds(inner, corners):
+        for triangle in _thirds(_unit(away @ signs), corners):
             point = np.stack([u, (1 - u) * v, (1 - u) * (1 - v)], 1) @ triangle.T
             size = np.linalg.norm(point, axis=1)
             directions.append(point / size[:, None])
@@ -127,13 +126,15 @@ def _space(walls: np.ndarray, width: float, fineness: float) -> tuple[np.ndarray
     return np.concatenate([np.zeros((1, 3)), x]), np.concatenate([[1 - r_weight.sum()], weight])
 
 
-def _thirds(inner: np.ndarray, corners: list[np.ndarray]) -> list[np.ndarray]:
-    """The triangles from `inner` to the sides of a spherical triangle, long sides halved; columns are corners."""
+def _thirds(incentre: np.ndarray, corners: list[np.ndarray]) -> list[np.ndarray]:
+    """Triangles from an inner point to the sides of a spherical triangle, long sides halved; columns are corners."""
+    middles = [_unit(corners[j] + corners[k]) for j, k in _SIDES]
+    # Nearly coplanar corners make the triangle a half sphere, nearly antipodal ones a lune: no one centre fits both.
+    far = np.stack([*corners, *middles])
+    inner = max((incentre, _unit(np.sum(middles, 0))), key=lambda point: float(np.min(far @ point)))
     triangles = []
-    for j, k in ((0, 1), (0, 2), (1, 2)):
-        stops = [corners[j], corners[k]]
-        if corners[j] @ corners[k] < -0.2:
-            stops.insert(1, _unit(corners[j] + corners[k]))
+    for (j, k), middle in zip(_SIDES, middles, strict=True):
+        stops = [corners[j], middle, corners[k]] if corners[j] @ corners[k] < -0.2 else [corners[j], corners[k]]
         triangles += [np.stack([inner, a, b], 1) for a, b in zip(stops[:-1], stops[1:], strict=True)]
     return triangles
 

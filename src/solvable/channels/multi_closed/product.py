@@ -78,6 +78,9 @@ class Product(ContinuousChannel):
     def predict(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         return Omega[:, 0] * Omega[:, 1] + V[0, 1]
 
+    def squared_error(self, M: np.ndarray) -> float:
+        return float(1 - M[0, 0] * M[1, 1] - M[0, 1] ** 2)
+
 
 def _roots(a: float, b: np.ndarray, y: np.ndarray) -> np.ndarray:
     """The roots (2, n) of a c^2 + b c = y, and where there is none the extremum; infinite where a vanishes."""

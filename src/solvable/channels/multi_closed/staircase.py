@@ -13,7 +13,13 @@ import numpy as np
 from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
 from solvable.channels.multi_closed.base import ClosedChannel, kronecker, weighted_square
 from solvable.channels.multi_closed.parity import Parity
-from solvable.channels.multi_closed.staircase_average import SIGNS, block_averages, candidates, label_rule
+from solvable.channels.multi_closed.staircase_average import (
+    SIGNS,
+    block_averages,
+    candidates,
+    label_rule,
+    mean_square_sign,
+)
 from solvable.numerics.bivariate import mean_sign, same_sign, standardised
 from solvable.numerics.gaussian import gauss_legendre
 
@@ -92,7 +98,8 @@ class Staircase(ClosedChannel):
             easy = [block_averages(q, none, f).certainty * np.kron(G, G) for f in (1.0, _COARSE)]
         else:
             return self.generic.linearisation(M, basis)
-        return Linearisation(basis, np.zeros((k, k)), easy[0], float(np.abs(easy[0] - easy[1]).max()))
+        nothing = np.zeros((k, k))
+        return Linearisation(basis, nothing, easy[0], float(np.abs(easy[0] - easy[1]).max()), nothing)
 
     def _easy(self, basis: np.ndarray, fineness: float) -> np.ndarray:
         law = self.label_law(fineness)
@@ -127,6 +134,14 @@ class Staircase(ClosedChannel):
         a, b, rho, tilt, _ = standardised(pair.reshape(-1, 2), rest)
         sign = mean_sign(a, b, rho, tilt).reshape(z.shape) * np.sign(z)
         return Omega[:, 0] ** 2 + V[0, 0] + np.sum(weight * sign, 1)
+
+    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        """3 - 2 q^2 - E[erf^2] E[m^2] for M = q (+) M', erf the mean sign of z_1: E[erf^2] = (2/pi) arcsin(q)."""
+        if np.abs(M[0, 1:]).max() > 1e-9:
+            return self.generic.prediction_errors(M)
+        q = float(M[0, 0])
+        fine, coarse = (mean_square_sign(M[1:, 1:], f) * 2 / np.pi * np.arcsin(q) for f in (1.0, _COARSE))
+        return {"generalization_error": (3 - 2 * q**2 - fine, abs(fine - coarse))}
 
     def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         raise ValueError(f"classify is defined for targets of finitely many values, and {self.target} has others.")

@@ -129,6 +129,14 @@ def block_averages(q: float, M: np.ndarray, fineness: float = 1.0) -> StaircaseA
     )
 
 
+def mean_square_sign(M: np.ndarray, fineness: float) -> float:
+    """E[m^2], the squared mean sign of z_2 z_3 given omega' ~ N(0, M)."""
+    parity = Parity()
+    rule = omega_rule(M, parity.walls, fineness)
+    m = parity.predict(rule.omega, np.eye(2) - M)
+    return float(rule.weight @ m**2 + 1 - rule.weight.sum())
+
+
 def _second_stage(M: np.ndarray, fineness: float):
     """h, E_m[(1 + t m) log(1 + t m)] and the entries of K as a spline in half the log odds, t = tanh."""
     parity = Parity()
@@ -148,7 +156,7 @@ def _second_stage(M: np.ndarray, fineness: float):
     likely = 2 * (share[0] * P[:, 1] + share[1] * P[:, 0]), 2 * (share[0] * P[:, 0] + share[1] * P[:, 1])
     entropy = sum(p * np.log(p) for p in likely) / 2
     certain = 1 - rule.weight.sum()
-    certain_entropy = sum(2 * p * np.log(2 * p) for p in share)[:, 0] / 2
+    certain_entropy = (share[0] * np.log(2 * share[0]) + share[1] * np.log(2 * share[1]))[:, 0]
     columns = [h @ rule.weight + certain, entropy @ rule.weight + certain * certain_entropy]
     table = np.column_stack([*columns, (rule.weight / remaining) @ outer])
     return make_interp_spline(odds[:, 0], table, k=5)

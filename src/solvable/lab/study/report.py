@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from solvable.lab.curve import Curve
     from solvable.lab.study.run import Study
 
-_AGREE = 4.0
+_UNLIKELY = 1e-3
+"""Theory and simulation are said to agree unless the worst deviation is less probable than this."""
 
 _THRESHOLDS = {
     "weak_recovery": "AMP begins to learn",
@@ -136,7 +137,7 @@ def _judged(found: Agreement, d: int) -> str:
     name = found.metric.replace("_", " ")
     at = f"alpha = {found.at['alpha']:g}"
     size = f"{found.deviation:.1f} standard errors, at {at}"
-    if found.deviation < _AGREE:
+    if found.chance > _UNLIKELY:
         return f"The {name} agrees with theory: the largest of {found.points} deviations is {size}."
     numbers = f"theory {found.theory:.4g}, simulation {found.simulation:.4g} ± {found.standard_error:.2g}"
     if abs(found.theory - found.simulation) < 1 / math.sqrt(d):

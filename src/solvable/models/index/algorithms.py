@@ -1,6 +1,6 @@
-r"""Message passing on one instance of a single-index model: the algorithm, and a finite-size check of Bayes optimality.
+r"""Message passing on one instance of an index model: the algorithm, and a finite-size check of Bayes optimality.
 
-The engine's loop is given the model's two denoisers: the posterior of z under the channel,
+With several projections `multi_algorithms` takes over; the rest of this file is about one. The engine's loop is given the model's two denoisers: the posterior of z under the channel,
 $g = (E[z|y,\omega,V] - \omega)/V$ with $-\partial_\omega g = 1/V - \mathrm{Var}[z|y,\omega,V]/V^2$, and the posterior
 of a weight under the prior.
 
@@ -23,15 +23,13 @@ from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import AMPReport, OutputStep, SignalStep, amp, precision_from_norm, uninformed_start
 from solvable.engine.operators import Dense
+from solvable.models.index import multi_algorithms
+from solvable.models.index.instance import FRESH_PAIRS, SMALLEST_V, smallest_variance, truthful_start
 from solvable.models.index.multi_index import MultiIndex
 from solvable.priors import Prior
 
-FRESH_PAIRS = 20_000
-"""How many fresh pairs (z, omega) the generalization error is averaged over."""
-
 _TRUTH_START = 1 - 1e-4
 _RECOVERED = 0.999
-_SMALLEST_V = 1e-6
 
 
 class ChannelOutput:
@@ -77,6 +75,8 @@ class PriorSignal:
 @simulation(MultiIndex, AMP)
 def run_amp(model: MultiIndex, learner: AMP, data: Data, rng: np.random.Generator) -> Outcome:
     """Approximate message passing from pure noise; the truth is used for scoring only."""
+    if model.target.projections > 1:
+        return multi_algorithms.run_amp(model, learner, data, rng)
     start = uninformed_start(rng, data.X.shape[1], 1)
     return _outcome(model, data, rng, _run(model, data, start, rng, learner))
 
@@ -91,23 +91,17 @@ def run_bayes_optimal(model: MultiIndex, learner: BayesOptimal, data: Data, rng:
     Perfect recovery without noise counts as infinite entropy where it is: with c the share of labels that pin z down
     and D the prior's information dimension, $\\phi \\to (D - \\alpha c)/2 \\cdot \\log V$ as V -> 0.
     """
+    if model.target.projections > 1:
+        return multi_algorithms.run_bayes_optimal(model, data, rng)
     starts = {
         "uninformed": uninformed_start(rng, data.X.shape[1], 1),
-        "informed": _truthful_start(rng, data.truth, _TRUTH_START),
+        "informed": truthful_start(rng, data.truth, _TRUTH_START),
     }
     reports = {name: _run(model, data, start, rng, AMP()) for name, start in starts.items()}
     entropies = {name: _limiting_entropy(model, data, report) for name, report in reports.items()}
     branch = max(reports, key=lambda name: entropies[name])
     more = {"branch": branch} | {f"free_entropy_{name}": value for name, value in entropies.items()}
     return _outcome(model, data, rng, reports[branch], **more)
-
-
-def _truthful_start(rng: np.random.Generator, truth: np.ndarray, q: float) -> np.ndarray:
-    """An estimate whose overlap with the truth and with itself are both q exactly, independent of X given the truth."""
-    noise = rng.standard_normal(truth.shape)
-    noise -= truth * np.vdot(truth, noise) / np.vdot(truth, truth)
-    noise *= np.sqrt(np.vdot(truth, truth) / np.vdot(noise, noise))
-    return q * truth + np.sqrt(q * (1 - q)) * noise
 
 
 def _run(model: MultiIndex, data: Data, start: np.ndarray, rng: np.random.Generator, learner: AMP) -> AMPReport:
@@ -120,14 +114,8 @@ def _run(model: MultiIndex, data: Data, start: np.ndarray, rng: np.random.Genera
         damping=float(learner.damping),
         max_steps=int(learner.max_steps),
         tolerance=float(learner.tolerance),
-        vmin=_smallest_variance(model, len(data.y)),
+        vmin=smallest_variance(model.channel.discrete, len(data.y)),
     )
-
-
-def _smallest_variance(model: MultiIndex, n: int) -> float:
-    """The floor of V. A discrete label informs only where z is within sqrt(V) of a jump, so at least a few of the n
-    samples must stay that close: without any, g and its derivative vanish and a perfect estimate would be forgotten."""
-    return max(_SMALLEST_V, min((10 / n) ** 2, 0.01)) if model.channel.discrete else _SMALLEST_V
 
 
 def _limiting_entropy(model: MultiIndex, data: Data, report: AMPReport) -> float:
@@ -179,7 +167,7 @@ def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.r
 
 
 def _label_errors(model: MultiIndex, z: np.ndarray, omega: np.ndarray, V: float) -> dict[str, float]:
-    V = min(max(V, _SMALLEST_V), 1.0)
+    V = min(max(V, SMALLEST_V), 1.0)
     label = model.target.numpy(z[:, None])
     errors = {"generalization_error": float(np.mean((label - np.asarray(model.channel.predict(omega, V))) ** 2))}
     if model.channel.discrete:

@@ -4,6 +4,11 @@ The engine's loop is given the posterior of the vector z under the channel, with
 $g = V^{-1}(E[z|y,\omega,V] - \omega)$ and $-\partial_\omega g = V^{-1} - V^{-1}\mathrm{Cov}[z|y,\omega,V]V^{-1}$, and
 the posterior of a row of weights under the prior N(0, I). Weights are found in the coordinates of the target, up to
 its symmetries; no projection is singled out.
+
+With several projections a run can end where one direction is found and another is a random one that fits the labels a
+little: a false fixed point of finite sizes. It shows without the truth, since the run does not converge or its three
+estimates of the precision disagree; then other starts are tried, and the end under which the labels are likeliest is
+kept.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from solvable.models.index.multi_scores import aligned, scores
 
 _TRUTH_START = 1 - 1e-4
 _RECOVERED = 0.999
+_RESTARTS = 2
+_RESTART_NORM = 0.8
 
 
 class MultiChannelOutput:
@@ -57,8 +64,9 @@ def run_amp(
 
     The truth is used for scoring only.
     """
-    W = uninformed_start(rng, *data.truth.shape) if start is None else start
-    return _outcome(model, data, rng, _run(model, data, W, rng, learner, memory))
+    if start is None:
+        return _outcome(model, data, rng, *_uninformed(model, data, rng, learner))
+    return _outcome(model, data, rng, _run(model, data, start, rng, learner, memory))
 
 
 def run_bayes_optimal(model: MultiIndex, data: Data, rng: np.random.Generator) -> Outcome:
@@ -70,15 +78,34 @@ def run_bayes_optimal(model: MultiIndex, data: Data, rng: np.random.Generator) -
     directions only, $\\phi \\to (k - \\alpha c)/2 \\cdot \\log v$ as their variance v -> 0. Of two infinite entropies
     the one that grows faster is larger.
     """
-    starts = {
-        "uninformed": uninformed_start(rng, *data.truth.shape),
-        "informed": truthful_start(rng, data.truth, _TRUTH_START),
-    }
-    reports = {name: _run(model, data, start, rng, AMP()) for name, start in starts.items()}
+    informed = _run(model, data, truthful_start(rng, data.truth, _TRUTH_START), rng, AMP())
+    uninformed, starts = _uninformed(model, data, rng, AMP())
+    reports = {"uninformed": uninformed, "informed": informed}
     entropies = {name: _limiting_entropy(model.multi_channel, data, report) for name, report in reports.items()}
     branch = max(reports, key=lambda name: entropies[name])
     values = {f"free_entropy_{name}": np.inf if rate > 0 else value for name, (rate, value) in entropies.items()}
-    return _outcome(model, data, rng, reports[branch], branch=branch, **values)
+    return _outcome(model, data, rng, reports[branch], starts, branch=branch, **values)
+
+
+def _uninformed(model: MultiIndex, data: Data, rng: np.random.Generator, learner: AMP) -> tuple[AMPReport, int]:
+    """The end of message passing from noise, and how many starts it took.
+
+    If the first end is not consistent, noise of norm close to that of the truth is tried: it settles before the
+    directions that grow fastest have taken over. Such runs are short, and get half the steps.
+    """
+    best = _run(model, data, uninformed_start(rng, *data.truth.shape), rng, learner)
+    again = learner.with_field("max_steps", max(1, int(learner.max_steps) // 2))
+    for tried in range(_RESTARTS):
+        if best.consistent:
+            return best, 1 + tried
+        start = np.sqrt(_RESTART_NORM) * rng.standard_normal(data.truth.shape)
+        best = max(best, _run(model, data, start, rng, again), key=_likelihood)
+    return best, 1 + _RESTARTS
+
+
+def _likelihood(report: AMPReport) -> float:
+    found = report.log_likelihood
+    return -np.inf if found is None or not np.isfinite(found) else found
 
 
 def _run(
@@ -116,12 +143,15 @@ def _limiting_entropy(channel: MultiChannel, data: Data, report: AMPReport) -> t
     return max(rate, 0.0), report.free_entropy
 
 
-def _outcome(model: MultiIndex, data: Data, rng: np.random.Generator, report: AMPReport, **more: Any) -> Outcome:
+def _outcome(
+    model: MultiIndex, data: Data, rng: np.random.Generator, report: AMPReport, starts: int = 1, **more: Any
+) -> Outcome:
     estimate = aligned(model, report.estimate, data.truth)
     details = {
         "self_overlap": estimate.T @ estimate / len(estimate),
         "iterations": report.iterations,
         "status": report.status,
+        "starts": starts,
         "residual_ratios": report.residual_ratios,
         "derivative_ratios": report.derivative_ratios,
         "consistent": report.consistent,

@@ -31,6 +31,10 @@ _NOTHING = 1e-11
 @theory(MultiIndex, Spectral)
 def spectral(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Prediction:
     """The cosine with the teacher, and the errors of the estimate scaled to |w_hat|^2/d = cosine^2."""
+    if model.projections > 1:
+        from solvable.models.index import multi_spectral_theory
+
+        return multi_spectral_theory.spectral_theory(model, learner, alpha)
     flat = np.ravel(alpha)
     q = squared_overlap(model, learner.kind, flat)
     metrics, slopes = errors_at(model, q, 1 - q)

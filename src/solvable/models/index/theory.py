@@ -1,4 +1,4 @@
-"""Exact asymptotics of Bayes-optimal learning and AMP for one projection, and the thresholds between them."""
+"""Exact asymptotics of Bayes-optimal learning and AMP, and the thresholds between them: one projection, or several."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
 from solvable.engine.state_evolution import FixedPoints, InformationTable, ScalarStateEvolution
 from solvable.engine.transitions import Thresholds, find_thresholds
+from solvable.models.index import multi_theory
 from solvable.models.index.multi_index import MultiIndex
 from solvable.priors import Prior
 
@@ -21,6 +22,8 @@ from solvable.priors import Prior
 @theory(MultiIndex, BayesOptimal)
 def bayes_optimal(model: MultiIndex, learner: BayesOptimal, alpha: np.ndarray) -> Prediction:
     """The fixed point of largest free entropy: the error of the exact posterior mean."""
+    if model.projections > 1:
+        return multi_theory.bayes_optimal(model, alpha)
     evolution = state_evolution(model)
     return _prediction(model, evolution.optimal(np.ravel(alpha)), np.shape(alpha))
 
@@ -28,13 +31,20 @@ def bayes_optimal(model: MultiIndex, learner: BayesOptimal, alpha: np.ndarray) -
 @theory(MultiIndex, AMP)
 def approximate_message_passing(model: MultiIndex, learner: AMP, alpha: np.ndarray) -> Prediction:
     """The fixed point that the iteration reaches from an uninformed start."""
+    if model.projections > 1:
+        return multi_theory.message_passing(model, alpha)
     evolution = state_evolution(model)
     return _prediction(model, evolution.uninformed(np.ravel(alpha)), np.shape(alpha))
 
 
 @thresholds_of(MultiIndex)
 def thresholds(model: MultiIndex) -> Thresholds:
-    """weak_recovery, algorithmic and information_theoretic, each as an alpha (0: any, infinite: none)."""
+    """weak_recovery, algorithmic and information_theoretic, each as an alpha (0: any, infinite: none).
+
+    With several projections also `step_2`, ... where the next directions of the staircase are learned.
+    """
+    if model.projections > 1:
+        return multi_theory.multi_thresholds(model)
     return Thresholds(_thresholds(model.channel, model.prior))
 
 
