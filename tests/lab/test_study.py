@@ -18,7 +18,16 @@ import solvable as sv
 from solvable.core.plain import to_json
 from solvable.lab.study import study
 from solvable.lab.study.baseline import kernel_errors
-from solvable.lab.study.plan import QUICK, Deadline, Effort, affordable_size, exact_grid, last_alpha, simulated_grid
+from solvable.lab.study.plan import (
+    QUICK,
+    Deadline,
+    Effort,
+    affordable_size,
+    exact_grid,
+    last_alpha,
+    run_time,
+    simulated_grid,
+)
 from solvable.lab.study.words import error_in_words, exponent_in_words, ratio_in_words
 
 FILES = ["theory.nc", "simulation.nc", "study.png", "study.pdf", "report.md", "report.html"]
@@ -170,9 +179,9 @@ def test_the_grid_reaches_beyond_the_last_threshold():
     assert last_alpha(noisy, [1.76]) > 1.6 * 1.76  # little is learned at 1.6 times the threshold
     assert last_alpha(sv.MultiIndex("sign(z)"), [0.0]) == 2.0
     assert last_alpha(sv.MultiIndex("z**2*exp(-z**2)"), [np.inf, 1.0]) == 1.6
-    grid = exact_grid(model, 1.8, [0.0, 0.5, 1.13, 9.0], QUICK)
+    grid = exact_grid(model, 1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), QUICK)
     assert grid[0] == 0 and grid[-1] == 1.8 and np.all(np.diff(grid) > 0)
-    assert {0.5 * 0.998, 0.5 * 1.002} <= set(grid) and grid.max() == 1.8
+    assert {0.123, 0.5 * 0.998, 0.5 * 1.002} <= set(grid) and grid.max() == 1.8
 
 
 def test_runs_keep_away_from_thresholds():
@@ -184,9 +193,11 @@ def test_runs_keep_away_from_thresholds():
 
 
 def test_the_size_of_the_runs_is_what_there_is_time_for():
-    model, alphas = sv.MultiIndex("abs(z)"), np.array([0.3, 1.5])
-    assert affordable_size(model, alphas, Effort(run_seconds=1e6), 1) == (500, 8)
-    assert affordable_size(model, alphas, Effort(run_seconds=1e-6), 1) == (200, 3)
+    assert affordable_size(0.1, 7, Effort(), workers=2) == (500, 8)
+    assert affordable_size(2.0, 7, Effort(), workers=2) == (500, 4)
+    assert affordable_size(2.0, 7, Effort(), workers=8) == (500, 8)
+    assert affordable_size(100.0, 7, Effort(), workers=2) == (200, 3)
+    assert 0 < run_time(sv.MultiIndex("abs(z)"), 1.7) < 60
 
 
 def test_what_is_late_is_not_begun():
@@ -197,7 +208,7 @@ def test_what_is_late_is_not_begun():
 
 
 def test_without_time_there_is_a_report_without_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("solvable.lab.study.run.QUICK", Effort(theory_seconds=1.0, run_seconds=-1.0, sizes=((20, 2),)))
+    monkeypatch.setattr("solvable.lab.study.run.QUICK", Effort(theory_seconds=1.0, last_call=-1.0, sizes=((20, 2),)))
     (tmp_path / "simulation.nc").write_text("of an earlier study")
     found = study("sign(z)", out=tmp_path, quick=True, progress=False)
     assert found.simulated is None and found.agreement == [] and "simulation.nc" not in [p.name for p in found.files]

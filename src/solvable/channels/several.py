@@ -9,7 +9,7 @@ import numpy as np
 from solvable.channels.embedded import EmbeddedChannel
 from solvable.channels.generic import GenericChannel
 from solvable.channels.multi import MultiChannel
-from solvable.channels.multi_closed import Parity, Product, Staircase
+from solvable.channels.multi_closed import Majority, Norm2, Norm3, Parity, Product, SignSum2, SignSum3, Staircase
 from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.targets.adapted import relevant_directions
 from solvable.targets.admissible import check_admissible
@@ -19,7 +19,7 @@ from solvable.targets.target import Target
 MOST_PROJECTIONS = 3
 _LEAST_NOISE = 1e-10
 _CLOSED = {Target(c.formula): c for c in (Parity, Product)}
-_NOISELESS_CLOSED = {Target(c.formula): c for c in (Staircase,)}
+_NOISELESS_CLOSED = {Target(c.formula): c for c in (Staircase, Norm2, Norm3, SignSum2, SignSum3, Majority)}
 
 
 @functools.lru_cache(maxsize=32)

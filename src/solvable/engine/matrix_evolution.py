@@ -133,7 +133,7 @@ class MatrixStateEvolution:
                 if end.status != Status.CONVERGED:
                     L = end.L
                     break
-                if end.radius > 1 + _UNSTABLE:
+                if end.radius > 1 + _UNSTABLE + end.radius_error:
                     L, model = end.L + _SEED * _normalised(end.push), end.model
                     continue
                 U, L, model = _forget(U, end)

@@ -104,7 +104,8 @@ class LocalModel(NamedTuple):
 class Relaxed(NamedTuple):
     """Where a relaxation ended: L, and the local model there.
 
-    `residual` is |Phi(L) - L|, `radius` the largest eigenvalue of J with the positive matrix `push` it belongs to,
+    `residual` is |Phi(L) - L|, `radius` the largest eigenvalue of J (with the error that differences of inexact values
+    leave in it) and `push` the positive matrix it belongs to,
     `uncertainty` an estimate of the error of the entries of M in the basis U, and `speed` d Tr M / d log alpha along
     the curve of fixed points. `deep` tells that the relaxation was stopped because some direction is known better than
     the channel resolves.
@@ -114,6 +115,7 @@ class Relaxed(NamedTuple):
     model: LocalModel
     residual: float
     radius: float
+    radius_error: float
     push: np.ndarray
     uncertainty: float
     speed: float
@@ -164,6 +166,7 @@ class _Run:
     def __init__(self, labels: Labels, alpha: float, U: np.ndarray, stop_deep: int):
         self.labels, self.alpha, self.U, self.stop_deep = labels, alpha, U, stop_deep
         self.evaluations = 0
+        self.slope_error = 0.0
 
     def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
         """The information at L, its error, and R."""
@@ -185,7 +188,8 @@ class _Run:
         value, error, R = self.evaluate(x)
         slope = self.slope(value)
         if model is None or model.U.shape != self.U.shape or not np.allclose(model.U, self.U, atol=1e-12):
-            return self.measure(_State(x, value, error, R, slope, np.zeros_like(slope), x))
+            # Nothing known: the first step is the plain one, and the slope is learned on the way.
+            return _State(x, value, error, R, slope, np.zeros_like(slope), np.full_like(x, np.inf))
         return _State(x, value, error, R, slope, self.alpha * slope @ model.B, model.measured_at)
 
     def measure(self, state: _State) -> _State:
@@ -193,7 +197,9 @@ class _Run:
         directions = positive_directions(smat(state.x))
         # The step balances the curvature of the map against the error of one evaluation.
         h = float(np.clip(np.sqrt(state.error / max(float(np.abs(state.value).max()), 1e-12)), 1e-4, 0.03))
-        changes = [(self.evaluate(state.x + h * d)[2] - state.R) / h + d for d in directions.T]
+        found = [self.evaluate(state.x + h * d) for d in directions.T]
+        changes = [(R - state.R) / h + d for (_, _, R), d in zip(found, directions.T, strict=True)]
+        self.slope_error = 2 * max(self.noise(state._replace(error=error)) for _, error, _ in found) / h
         return state._replace(J=np.stack(changes, 1) @ np.linalg.inv(directions), measured_at=state.x)
 
     def moved(self, state: _State, x: np.ndarray, found: tuple[np.ndarray, float, np.ndarray]) -> _State:
@@ -267,7 +273,8 @@ class _Run:
             nothing = np.full_like(state.J, np.nan)
             model = LocalModel(self.U, state.x, state.value, state.error, nothing, state.measured_at)
             push = np.eye(self.U.shape[1])
-            return Relaxed(smat(state.x), model, np.nan, np.nan, push, np.nan, np.nan, status, False, self.evaluations)
+            nan = np.nan
+            return Relaxed(smat(state.x), model, nan, nan, nan, push, nan, nan, status, False, self.evaluations)
         far = np.linalg.norm(state.x - state.measured_at) > _MOVED
         doubtful = not state.measured and spectral_radius(state.J)[0] > _DOUBTFUL
         if status == Status.CONVERGED and not deep and (far or doubtful):
@@ -275,7 +282,7 @@ class _Run:
         if status == Status.MAX_STEPS and state.size < self.noise(state):
             status = Status.CONVERGED
         radius, push = spectral_radius(state.J)
-        B = np.linalg.solve(self.alpha * state.slope, state.J)
+        B = np.linalg.pinv(self.alpha * state.slope) @ state.J
         model = LocalModel(self.U, state.x, state.value, state.error, B, state.measured_at)
         response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.alpha * state.slope)
         widths = exp_derivative(smat(state.x))
@@ -284,7 +291,17 @@ class _Run:
         uncertainty = min(1.0, float((np.abs(widths) @ shift).max()))
         speed = float(np.trace(smat(widths @ response @ state.value)))
         return Relaxed(
-            smat(state.x), model, state.size, radius, smat(push), uncertainty, speed, status, deep, self.evaluations
+            L=smat(state.x),
+            model=model,
+            residual=state.size,
+            radius=radius,
+            radius_error=self.slope_error,
+            push=smat(push),
+            uncertainty=uncertainty,
+            speed=speed,
+            status=status,
+            deep=deep,
+            evaluations=self.evaluations,
         )
 
 

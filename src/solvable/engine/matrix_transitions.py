@@ -93,14 +93,23 @@ def _last_jump(evolution: MatrixStateEvolution, scan: list[float]) -> float | No
 
 
 def _jump_between(evolution: MatrixStateEvolution, low: Point, high: Point) -> float | None:
+    width = high.alpha / low.alpha - 1
     smooth = (low.speed + high.speed) / 2 * np.log(high.alpha / low.alpha)
-    if abs(np.trace(high.M - low.M) - smooth) < _JUMP:
+    # A small jump to exact recovery hides in an interval that is not short.
+    becomes_exact = _exact_directions(high) > _exact_directions(low) and width > _WIDTH
+    if abs(np.trace(high.M - low.M) - smooth) < _JUMP and not becomes_exact:
         return None
-    if high.alpha / low.alpha - 1 < _WIDTH:
+    if width < _WIDTH:
         return _fold(evolution, low, high)
     middle = evolution.uninformed_point(float(np.sqrt(low.alpha * high.alpha)))
     upper = _jump_between(evolution, middle, high)
     return _jump_between(evolution, low, middle) if upper is None else upper
+
+
+def _exact_directions(point: Point) -> int:
+    if point.exact is None:
+        return 0
+    return point.exact.shape[1] + (_exact_directions(point.inner) if point.inner is not None else 0)
 
 
 def _fold(evolution: MatrixStateEvolution, low: Point, high: Point) -> float:

@@ -18,6 +18,12 @@ from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import gauss_legendre, normal_density
 
 _LEVELS = np.array([-5.6, -4.2, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.2, 5.6])
+_NEAR = 0.12
+_POWERS = 4.0, 9.0
+_FOLDED = 1e-3
+"""The variance of the number of walls on a line above which walls fold, as seen from that axis."""
+_NOISE_REACH = 7.0
+_NOISE_NODES = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,19 +50,30 @@ class Resolution:
 class Panels:
     """Consecutive panels between `edges`; `singular` (one a panel) is -1 or 1 if its lower or upper end is critical.
 
-    A graded panel is y = low + width s^4 from its critical end, which turns inverse square roots and logarithms there
-    into smooth functions of s.
+    A graded panel is y = low + width s^power from its critical end, which turns power laws and logarithms there into
+    smooth functions of s.
     """
 
     edges: np.ndarray
     singular: np.ndarray
+    power: np.ndarray
 
     def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y (panels, len(s)) and dy/ds at the positions s in [0, 1] of every panel."""
-        kind, width = self.singular[:, None], np.diff(self.edges)[:, None]
-        place = np.where(kind < 0, s**4, np.where(kind > 0, 1 - (1 - s) ** 4, s))
-        slope = np.where(kind < 0, 4 * s**3, np.where(kind > 0, 4 * (1 - s) ** 3, 1.0))
-        return self.edges[:-1, None] + width * place, width * slope
+        kind, power, width = self.singular[:, None], self.power[:, None], np.diff(self.edges)[:, None]
+        place = np.where(kind < 0, s**power, np.where(kind > 0, 1 - (1 - s) ** power, s))
+        slope = np.where(kind < 0, s ** (power - 1), np.where(kind > 0, (1 - s) ** (power - 1), 1.0))
+        return self.edges[:-1, None] + width * place, width * np.where(kind == 0, 1.0, power) * slope
+
+    def position(self, y: np.ndarray) -> np.ndarray:
+        """s (panels, len(y)) in [0, 1] at which each panel reaches y, or the end of the panel nearest to it."""
+        kind, root = self.singular[:, None], 1 / self.power[:, None]
+        x = np.clip((y - self.edges[:-1, None]) / np.diff(self.edges)[:, None], 0.0, 1.0)
+        return np.where(kind < 0, x**root, np.where(kind > 0, 1 - (1 - x) ** root, x))
+
+    def only(self, k: int) -> Panels:
+        """The k-th panel alone."""
+        return Panels(self.edges[k : k + 2], self.singular[k : k + 1], self.power[k : k + 1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,14 +99,14 @@ class LabelRule:
         return self.mu[self.sets.label] * self.sets.weight * density
 
 
-def label_rule(surface: Surface, resolution: Resolution) -> LabelRule:
-    """The rule over the labels of a surface."""
+def label_rule(surface: Surface, resolution: Resolution, cuts: tuple[float, ...] = ()) -> LabelRule:
+    """The rule over the labels of a surface; no panel crosses the values `cuts`."""
     grids = [fibres(surface, axis, resolution.step, resolution.radius) for axis in range(surface.projections)]
     atoms = surface.atoms
-    flat = _flat_sets(surface, grids, resolution)
+    flat = flat_sets(surface, grids, resolution)
     if surface.discrete:
-        return LabelRule(atoms, np.ones(len(atoms)), flat, Panels(np.zeros(0), np.zeros(0)), 0, atoms, resolution)
-    panels = label_panels(surface, grids[0])
+        return LabelRule(atoms, np.ones(len(atoms)), flat, Panels(*np.zeros((3, 0))), 0, atoms, resolution)
+    panels = label_panels(surface, grids[0], cuts)
     x, w = gauss_legendre(resolution.nodes)
     y, slope = panels.at(x)
     y, mu = y.ravel(), (slope * w).ravel()
@@ -105,9 +122,24 @@ def label_rule(surface: Surface, resolution: Resolution) -> LabelRule:
     )
 
 
-def _flat_sets(surface: Surface, grids: list[Fibres], resolution: Resolution) -> PointSets:
-    best = best_flat_axis(grids) if len(surface.atoms) else 0
-    return flat_points(surface, grids[best], surface.atoms, resolution.step, resolution.radius)
+def flat_sets(surface: Surface, grids: list[Fibres], resolution: Resolution) -> PointSets:
+    """The sets on which g takes its flat values, filled with points.
+
+    Stretches of lines fill a set well if lines along some axis all cross as many of its walls. A set whose wall is one
+    closed or folded surface u = 0 is filled by the level sets of u instead.
+    """
+    if not len(surface.atoms):
+        return flat_points(surface, grids[0], surface.atoms, resolution.step, resolution.radius)
+    best, variation = best_flat_axis(grids)
+    walls = surface.curved_breaks
+    if variation < _FOLDED or len(walls) != 1:
+        return flat_points(surface, grids[best], surface.atoms, resolution.step, resolution.radius)
+    layers = label_rule(Surface(walls[0], surface.projections, surface.planes), resolution, cuts=(0.0,))
+    distance = np.abs(surface.function(layers.sets.z)[:, None] - surface.atoms)
+    label = np.argmin(distance, 1)
+    kept = distance.min(1) <= 1e-9 * (1 + np.abs(surface.atoms[label]))
+    z, weight = layers.sets.z[kept], (layers.mu[layers.sets.label] * layers.sets.weight)[kept]
+    return PointSets.gathered(z, weight, np.zeros_like(z), label[kept], len(surface.atoms))
 
 
 def _joined(first: PointSets, second: PointSets) -> PointSets:
@@ -118,38 +150,51 @@ def _joined(first: PointSets, second: PointSets) -> PointSets:
     return PointSets(z, weight, gradient, start)
 
 
-def label_panels(surface: Surface, grid: Fibres) -> Panels:
-    """Panels between quantiles of the label at Gaussian levels and its critical values."""
-    quantiles = _quantiles(surface, grid)
+def label_panels(surface: Surface, grid: Fibres, cuts: tuple[float, ...] = ()) -> Panels:
+    """Panels between quantiles of the label at Gaussian levels, its critical values and the `cuts` among them."""
+    value, chance = _law(surface, grid)
+    quantiles = np.unique(np.interp(ndtr(_LEVELS), chance, value))
     low, high = quantiles[0], quantiles[-1]
     spread = np.diff(quantiles)
     # A critical value a little outside is the end of the range; one far out has no weight.
     critical = np.unique(np.concatenate([surface.critical_values, surface.atoms]))
     critical = critical[(critical > low - spread[:4].sum()) & (critical < high + spread[-4:].sum())]
     ends = [min([low, *critical]), max([high, *critical])]
-    edges = _thinned(np.unique(np.concatenate([quantiles, critical, ends])), np.union1d(critical, ends))
+    fixed = [*ends, *(c for c in cuts if ends[0] < c < ends[1])]
+    edges = _thinned(np.unique(np.concatenate([quantiles, critical, fixed])), critical, fixed)
     is_critical = np.isin(edges, critical)
     both = is_critical[1:] & is_critical[:-1]
     edges = np.sort(np.concatenate([edges, ((edges[1:] + edges[:-1]) / 2)[both]]))
     is_critical = np.isin(edges, critical)
-    return Panels(edges, np.where(is_critical[:-1], -1, np.where(is_critical[1:], 1, 0)))
+    singular = np.where(is_critical[:-1], -1, np.where(is_critical[1:], 1, 0))
+    return Panels(edges, singular, _powers(edges, singular, value, chance))
 
 
-def _thinned(edges: np.ndarray, fixed: np.ndarray) -> np.ndarray:
-    """Without the edges so close to a fixed one that the next panel would feel its singularity."""
+def _thinned(edges: np.ndarray, critical: np.ndarray, fixed: list[float]) -> np.ndarray:
+    """Without the edges so close to a critical value that the next panel would feel its singularity."""
     keep = list(edges)
-    for c in fixed:
+    for c in critical:
         for side in (1, -1):
             beyond = sorted((e for e in keep if side * (e - c) > 0), key=lambda e: abs(e - c))
             for first, second in zip(beyond[:-1], beyond[1:], strict=True):
-                if first in fixed or abs(first - c) > 0.3 * abs(second - c):
+                if first in critical or first in fixed or abs(first - c) > _NEAR * abs(second - c):
                     break
                 keep.remove(first)
     return np.array(keep)
 
 
-def _quantiles(surface: Surface, grid: Fibres) -> np.ndarray:
-    """Quantiles of the continuous part of the label at Gaussian levels."""
+def _powers(edges: np.ndarray, singular: np.ndarray, value: np.ndarray, chance: np.ndarray) -> np.ndarray:
+    """The grading of each panel: a density |y - c|^-a has its median at 2^(-1 / (1 - a)) of the way, and s^(3 / (1 - a))
+    makes a smooth integrand of it."""
+    middle = np.interp(edges, value, chance)
+    median = np.interp((middle[1:] + middle[:-1]) / 2, chance, value)
+    width = np.diff(edges)
+    share = np.where(singular < 0, median - edges[:-1], edges[1:] - median) / width
+    return np.clip(np.round(-3 * np.log2(np.clip(share, 1e-9, 0.9))), *_POWERS)
+
+
+def _law(surface: Surface, grid: Fibres) -> tuple[np.ndarray, np.ndarray]:
+    """The continuous part of the label: sorted values and their cumulative probability."""
     middle = (grid.t[:, 1:] + grid.t[:, :-1]) / 2
     value = (grid.g[:, 1:] + grid.g[:, :-1]) / 2
     foot = grid.weight * np.exp(-np.sum(grid.base**2, 1) / 2)
@@ -157,8 +202,9 @@ def _quantiles(surface: Surface, grid: Fibres) -> np.ndarray:
     flat = np.min(np.abs(value[..., None] - surface.atoms), axis=-1, initial=np.inf) < 1e-9
     keep = grid.sound & ~flat & np.isfinite(value)
     order = np.argsort(value[keep])
-    sorted_value, cumulative = value[keep][order], np.cumsum(mass[keep][order])
-    return np.unique(np.interp(ndtr(_LEVELS), (cumulative - mass[keep][order] / 2) / cumulative[-1], sorted_value))
+    sorted_mass = mass[keep][order]
+    cumulative = np.cumsum(sorted_mass)
+    return value[keep][order], (cumulative - sorted_mass / 2) / cumulative[-1]
 
 
 class Blur(NamedTuple):
@@ -181,14 +227,22 @@ def blur(rule: LabelRule, noise: float) -> Blur | None:
     y, mu = noisy_nodes(rule, width)
     columns = [_density(y[:, None] - rule.atoms, noise)]
     if rule.nodes:
-        s, _ = gauss_legendre(rule.nodes)
-        _, slopes = rule.panels.at(s)
-        fine, fine_weight = _fine_rule(np.diff(rule.panels.edges).max() / width)
-        basis = _lagrange(s, fine) * fine_weight[:, None]
-        at, _ = rule.panels.at(fine)
-        blurred = [_density(y[:, None] - place, noise) @ basis * slope for place, slope in zip(at, slopes, strict=True)]
+        blurred = [_blurred_panel(rule, k, y, width) for k in range(len(rule.panels.singular))]
         columns.insert(0, np.concatenate(blurred, 1))
     return Blur(y, mu, np.concatenate(columns, 1))
+
+
+def _blurred_panel(rule: LabelRule, k: int, y: np.ndarray, width: float) -> np.ndarray:
+    """The columns of the noise kernel (len(y), nodes) that belong to one panel: its part within reach of each y."""
+    nodes, _ = gauss_legendre(rule.nodes)
+    panel = rule.panels.only(k)
+    _, slope = panel.at(nodes)
+    low, high = (panel.position(y + side * _NOISE_REACH * width)[0] for side in (-1.0, 1.0))
+    x, w = gauss_legendre(_NOISE_NODES)
+    s = low[:, None] + (high - low)[:, None] * x
+    kernel = _density(y[:, None] - panel.at(s.ravel())[0].reshape(s.shape), width**2) * w * (high - low)[:, None]
+    basis = _lagrange(nodes, s.ravel()).reshape(*s.shape, rule.nodes)
+    return np.einsum("yf,yfn->yn", kernel, basis, optimize=True) * slope
 
 
 def noisy_nodes(rule: LabelRule, width: float) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +250,9 @@ def noisy_nodes(rule: LabelRule, width: float) -> tuple[np.ndarray, np.ndarray]:
     ends = np.concatenate([rule.panels.edges, rule.atoms])
     critical = rule.panels.edges[:-1][rule.panels.singular < 0], rule.panels.edges[1:][rule.panels.singular > 0]
     singular = np.concatenate([*critical, rule.atoms, [ends.min(), ends.max()]])
-    around = (singular[:, None] + width * np.array([-6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0])).ravel()
+    # Beyond the blur the label is as singular as without noise: panels grow with the distance.
+    reach = np.concatenate([[0.0, 2.0, 4.0], np.geomspace(6.0, 6.0 * 4.0**8, 9)])
+    around = (singular[:, None] + width * np.concatenate([-reach, reach])).ravel()
     edges = np.unique(np.concatenate([[ends.min() - 6 * width, ends.max() + 6 * width], rule.panels.edges, around]))
     edges = edges[(edges >= ends.min() - 6 * width) & (edges <= ends.max() + 6 * width)]
     # Edges closer together than the blur resolve nothing more.
@@ -214,14 +270,6 @@ def noisy_nodes(rule: LabelRule, width: float) -> tuple[np.ndarray, np.ndarray]:
 
 def _density(x: np.ndarray, variance: float) -> np.ndarray:
     return np.exp(-(x**2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
-
-
-def _fine_rule(ratio: float) -> tuple[np.ndarray, np.ndarray]:
-    """A composite rule on [0, 1] that resolves a Gaussian `ratio` times narrower than the panel."""
-    count = int(np.clip(np.ceil(ratio), 2, 400))
-    x, w = gauss_legendre(8)
-    edges = np.linspace(0, 1, count + 1)
-    return (edges[:-1, None] + x / count).ravel(), np.tile(w / count, count)
 
 
 def _lagrange(nodes: np.ndarray, x: np.ndarray) -> np.ndarray:

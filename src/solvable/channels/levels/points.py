@@ -192,8 +192,11 @@ def _by_count(length: np.ndarray, step: float):
         yield int(n), np.nonzero(count == n)[0]
 
 
-def best_flat_axis(grids: list[Fibres]) -> int:
-    """The axis on whose lines the number of jumps varies least: there the stretches move smoothly from line to line."""
+def best_flat_axis(grids: list[Fibres]) -> tuple[int, float]:
+    """The axis on whose lines the number of jumps varies least, and its variance there.
+
+    Where it does not vary, the stretches move smoothly from line to line.
+    """
 
     def variation(grid: Fibres) -> float:
         jumps = np.sum(np.abs(np.diff(grid.g, axis=1)) > 1e-9, axis=1)
@@ -201,4 +204,6 @@ def best_flat_axis(grids: list[Fibres]) -> int:
         mean = np.sum(mass * jumps) / np.sum(mass)
         return float(np.sum(mass * (jumps - mean) ** 2) / np.sum(mass))
 
-    return int(np.argmin([variation(grid) for grid in grids]))
+    variations = [variation(grid) for grid in grids]
+    best = int(np.argmin(variations))
+    return best, variations[best]

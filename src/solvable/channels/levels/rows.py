@@ -17,13 +17,15 @@ import functools
 import numpy as np
 
 from solvable.channels.levels.fibres import Fibres, coordinate_rule, fibres
-from solvable.channels.levels.points import PointSets, best_flat_axis, flat_points, level_points
+from solvable.channels.levels.labels import Resolution, flat_sets
+from solvable.channels.levels.points import PointSets, level_points
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.blas import single_thread
 
 _STEP = {1: 0.5, 2: 0.2, 3: 0.5, 4: 0.9}
 _RADIUS = {1: 7.0, 2: 6.0, 3: 5.4, 4: 5.0}
 _MOST_NODES = {1: 4_000, 2: 12_000, 3: 30_000, 4: 30_000}
+_LAYERS = {1: 16, 2: 8, 3: 5, 4: 4}
 _ACCURACY = 1e-6
 _LEAST_SHARE = 3e-4
 _STEEP = {1: 0.97, 2: 0.97, 3: 0.8, 4: 0.8}
@@ -61,8 +63,7 @@ class RowPosterior:
 
     @functools.cached_property
     def _flat(self) -> PointSets:
-        best = best_flat_axis(self._grids) if len(self._surface.atoms) else 0
-        return flat_points(self._surface, self._grids[best], self._surface.atoms, _STEP[self._r], _RADIUS[self._r])
+        return flat_sets(self._surface, self._grids, Resolution(_STEP[self._r], _LAYERS[self._r], _RADIUS[self._r]))
 
     @functools.cached_property
     def _nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:

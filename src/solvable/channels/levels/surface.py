@@ -17,8 +17,8 @@ from solvable.targets.target import Target
 Function = Callable[[np.ndarray], np.ndarray]
 
 _STEP = 1e-6
-_SAME = 1e-10
-_FLAT_STEP = 1e-4
+_SAME = 1e-13
+_FLAT_STEP = 1e-3
 _MAX_CRITICAL = 16
 
 
@@ -59,6 +59,14 @@ class Surface:
             return (ahead - behind) / (2 * _STEP)
 
     @functools.cached_property
+    def curved_breaks(self) -> tuple[Function, ...]:
+        """The break functions that depend on more than one coordinate."""
+        z = np.random.default_rng(3).standard_normal((64, self.projections))
+        slopes = [Surface(f, self.projections, self.planes).gradient(z) for f in self.break_functions]
+        used = [np.sum(np.abs(np.nan_to_num(s)).max(0) > 1e-9) for s in slopes]
+        return tuple(f for f, count in zip(self.break_functions, used, strict=True) if count > 1)
+
+    @functools.cached_property
     def flat_values(self) -> tuple[np.ndarray, float]:
         """The values that g takes on sets of positive measure, and the measure of those sets under N(0, I)."""
         z = np.random.default_rng(1).standard_normal((8192, self.projections))
@@ -66,7 +74,8 @@ class Surface:
         steps = _FLAT_STEP * np.eye(self.projections)
         near = np.stack([self.function(z + s * step) for s in (1.0, -1.0) for step in steps], -1)
         around = np.concatenate([value[:, None], near], 1)
-        flat = np.ptp(around, axis=1) <= _SAME * (1 + np.abs(value))
+        # Relative to the value: near z1 = 0, z1**3 is tiny and not flat.
+        flat = np.ptp(around, axis=1) <= _SAME * np.abs(value)
         values = np.unique(np.round(value[flat], 9))
         exact = np.array([value[flat][np.argmin(np.abs(value[flat] - v))] for v in values])
         # A point beside a jump between two flat pieces counts as flat: all values around it are flat values.
@@ -134,8 +143,9 @@ class Surface:
         slope, curvature = self._derivatives(z, free)
         value = self.function(z)
         bend = np.linalg.norm(curvature, axis=(1, 2))
-        stationary = (np.linalg.norm(slope, axis=1) < 1e-5 * (1 + np.abs(value) + bend)) & (bend > 1e-6)
-        found = stationary & (np.linalg.norm(z, axis=1) < 6) & np.isfinite(value)
+        stationary = np.linalg.norm(slope, axis=1) < 1e-5 * (1 + np.abs(value) + bend)
+        # Far out a function may only be flat; nearby a flat point, like that of z1**3, is as critical as a curved one.
+        found = stationary & (np.linalg.norm(z, axis=1) < np.where(bend > 1e-6, 6.0, 3.0)) & np.isfinite(value)
         return z[found], value[found]
 
     def _derivatives(self, z: np.ndarray, free: list[int], h: float = 1e-4) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.interpolate import BSpline, make_interp_spline
@@ -22,6 +22,9 @@ from solvable.channels.multi_closed.omega import omega_rule
 from solvable.core.errors import checked_variance
 from solvable.numerics.gaussian import normal_trapezoid
 from solvable.targets.target import Target
+
+if TYPE_CHECKING:
+    from solvable.channels.generic import GenericChannel
 
 _CHUNK = 20_000
 _COARSE = 0.8
@@ -58,7 +61,7 @@ class ClosedChannel(MultiChannel):
         return np.asarray(y, float)
 
     @functools.cached_property
-    def generic(self) -> MultiChannel:
+    def generic(self) -> GenericChannel:
         """The generic channel of the same target and noise."""
         from solvable.channels.generic import GenericChannel
 
@@ -177,10 +180,6 @@ class DiscreteChannel(ClosedChannel):
         picked = Regions(*(part[rows, rare, None] for part in regions))
         log_Z = np.divide(entropy, weight, out=np.zeros_like(weight), where=weight > 0)
         return weight[:, None], picked._replace(log_P=log_Z[:, None])
-
-    @property
-    def resolution(self) -> float:
-        return 1e-6
 
     def pinned_mass(self, directions: np.ndarray) -> float:
         return 0.0

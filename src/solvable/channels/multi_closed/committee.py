@@ -50,6 +50,14 @@ class ThreeSigns(DiscreteChannel):
     def __init__(self):
         super().__init__(0.0)
 
+    @property
+    def resolution(self) -> float:
+        return 1e-4
+
+    @property
+    def row_resolution(self) -> float:
+        return 1e-6
+
     def regions(self, Omega: np.ndarray, V: np.ndarray) -> Regions:
         """Atoms less probable than `_LOST` get probability zero: their derivatives would be noise."""
         scale = np.sqrt(np.diag(V))

@@ -57,6 +57,9 @@ class Norm(ContinuousChannel):
             return found
         return found._replace(information=np.trace(found.information) / len(M) * np.eye(len(M)))
 
+    def prefers_level_sets(self, M: np.ndarray) -> bool:
+        return not _isotropic_matrix(M) and super().prefers_level_sets(M)
+
     def label_nodes(self, Omega: np.ndarray, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray]:
         """Panels of the radius, which is nearly Gaussian around |omega|."""
         size = np.linalg.norm(Omega, axis=1)[:, None]

@@ -58,7 +58,7 @@ def smooth_omega_rule(M: np.ndarray, fineness: float = 1.0) -> OmegaRule:
     if rank == 0:
         return OmegaRule(np.zeros((1, len(M))), np.ones(1))
     width = float(np.sqrt(max(1 - values.max(), 1e-12)))
-    r, weight = radii(rank, width, 0.8 * fineness)
+    r, weight = radii(rank, width, 0.7 * fineness)
     x, x_weight = _half_sphere(rank, fineness)
     omega = np.concatenate([np.zeros((1, len(M))), (r[:, None, None] * (x @ R.T)).reshape(-1, len(M))])
     weight = np.outer(weight, x_weight).ravel()
@@ -70,7 +70,7 @@ def _half_sphere(dimensions: int, fineness: float) -> tuple[np.ndarray, np.ndarr
     """Directions, and weights of total one, for even functions on the unit sphere."""
     if dimensions == 1:
         return np.ones((1, 1)), np.ones(1)
-    steps = round(16 * fineness)
+    steps = round(14 * fineness)
     turn = 1 if dimensions == 2 else 2
     phi = turn * np.pi * (np.arange(steps) + 0.5) / steps
     if dimensions == 2:

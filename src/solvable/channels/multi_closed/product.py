@@ -17,7 +17,7 @@ import numpy as np
 from solvable.channels.multi import MultiPosterior
 from solvable.channels.multi_closed.continuous import ContinuousChannel
 from solvable.channels.multi_closed.peaked import mixture_moments, peaked_nodes, shares
-from solvable.numerics.gaussian import graded_legendre
+from solvable.numerics.gaussian import gauss_legendre, graded_legendre
 
 _REACH = ((0.5, 0.3), (2.0, 2.0), (4.0, 8.0), (6.5, 24.0))
 
@@ -70,7 +70,9 @@ class Product(ContinuousChannel):
         gaussian = np.sqrt(np.sum(gradient * (gradient @ V), 1) + self.noise)
         steps = [sign * (k * gaussian + j * heavy) for sign in (-1, 1) for k, j in _REACH]
         edges = np.sort(np.stack([0 * centre, *(centre + step for step in steps)], 1), 1)
-        t, w = graded_legendre(round(9 * fineness))
+        # The density of a noiseless label has a logarithm at zero, which much noise smooths out.
+        smooth = self.noise > 0.03
+        t, w = gauss_legendre(round(7 * fineness)) if smooth else graded_legendre(round(8 * fineness))
         width = np.diff(edges, axis=1)[..., None]
         n = len(Omega)
         return (edges[:, :-1, None] + width * t).reshape(n, -1), (width * w).reshape(n, -1)

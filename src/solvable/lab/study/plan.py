@@ -26,28 +26,25 @@ BEYOND = 1.6
 _SPANS = (1.0, 1.5, 2.25)
 _LEARNED = 0.5
 _NO_THRESHOLD = (1.0, 2.0, 4.0, 8.0)
-_THEORY_SECONDS = 30.0
-_RUN_SECONDS = 25.0
 _FINEST, _COARSEST = 160, 10
-_SIZES = ((500, 8), (500, 4), (300, 4), (200, 3))
-_QUICK_SIZES = ((300, 4), (200, 3))
-_PROBE = 100
+_D = 500
 
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
     """How much time a study may take, and the dimensions and numbers of runs it chooses from, best first.
 
-    The runs are planned to take `run_seconds`; what is not begun after twice that time is left out.
+    The runs are planned to take `run_seconds`; what is not begun after `last_call` is left out.
     """
 
-    theory_seconds: float = _THEORY_SECONDS
-    run_seconds: float = _RUN_SECONDS
-    sizes: tuple[tuple[int, int], ...] = _SIZES
+    theory_seconds: float = 25.0
+    run_seconds: float = 40.0
+    last_call: float = 55.0
+    sizes: tuple[tuple[int, int], ...] = ((_D, 8), (_D, 6), (_D, 4), (_D, 3), (300, 3), (200, 3))
     points: int = 7
 
 
-QUICK = Effort(theory_seconds=5.0, run_seconds=7.0, sizes=_QUICK_SIZES, points=5)
+QUICK = Effort(theory_seconds=5.0, run_seconds=8.0, last_call=16.0, sizes=((300, 4), (300, 3), (200, 3)), points=5)
 
 
 def last_alpha(model: Model, marks: Iterable[float]) -> float:
@@ -65,15 +62,16 @@ def _error_left(model: Model, alpha: float) -> float:
     return float(predict(model, AMP(), throw=False, alpha=alpha)["estimation_error"])
 
 
-def exact_grid(model: Model, top: float, marks: Iterable[float], effort: Effort) -> np.ndarray:
-    """Sample ratios from 0 to `top` for the theory, as many as there is time for, with a pair around each threshold."""
+def exact_grid(model: Model, top: float, marks: Iterable[float], runs: np.ndarray, effort: Effort) -> np.ndarray:
+    """Sample ratios from 0 to `top` for the theory, as many as there is time for, with those of the runs and a pair
+    around each threshold."""
     start = time.perf_counter()
     predict(model, AMP(), throw=False, alpha=0.61 * top)
     seconds = time.perf_counter() - start
     # Bayes-optimal learning compares several fixed points, so the two curves cost about three times one of AMP.
     count = int(np.clip(effort.theory_seconds / (3 * seconds), _COARSEST, _FINEST))
     around = [mark * (1 + side) for mark in marks if 0 < mark < top for side in (-2e-3, 2e-3)]
-    return np.unique(np.concatenate([np.linspace(0.0, top, count + 1), around]))
+    return np.unique(np.concatenate([np.linspace(0.0, top, count + 1), runs, around]))
 
 
 def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarray:
@@ -91,16 +89,19 @@ def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarra
     return np.unique(chosen)
 
 
-def affordable_size(model: Model, alphas: np.ndarray, effort: Effort, workers: int) -> tuple[int, int]:
-    """The dimension and the number of runs at each point that fit the time, from the time of a small run."""
-    alpha = float(np.median(alphas))
-    run_once(model, AMP(), _PROBE, 0, {"alpha": alpha})  # compiles what the next run is timed with
-    start = time.process_time()  # not the time by the clock: the choice shall not depend on what else is running
-    run_once(model, AMP(), _PROBE, 1, {"alpha": alpha})
-    seconds = time.process_time() - start
+def run_time(model: Model, alpha: float) -> float:
+    """The seconds of computing that a run at full size takes once everything is compiled."""
+    run_once(model, AMP(), _D // 10, 0, {"alpha": alpha})
+    start = time.thread_time()  # not the time by the clock: the choice shall not depend on what else is running
+    run_once(model, AMP(), _D, 0, {"alpha": alpha})
+    return time.thread_time() - start
+
+
+def affordable_size(seconds: float, points: int, effort: Effort, workers: int) -> tuple[int, int]:
+    """The dimension and the number of runs at each point that fit the time, if a run at full size takes `seconds`."""
     for d, seeds in effort.sizes:
         # The channel takes most of the time, and it grows with the number of samples.
-        if seconds * d / _PROBE * seeds * len(alphas) / workers <= effort.run_seconds:
+        if seconds * d / _D * seeds * points / workers <= effort.run_seconds:
             return d, seeds
     return effort.sizes[-1]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from solvable.lab.curve import Curve
     from solvable.lab.study.run import Study
 
-_UNLIKELY = 1e-3
+_UNLIKELY = 0.01
 """Theory and simulation are said to agree unless the worst deviation is less probable than this."""
 
 _THRESHOLDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,22 @@ import numpy as np
 from solvable.core.checks import check_count, real_array
 from solvable.core.errors import bad_parameter
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.core.verbs import thresholds
+from solvable.core.verbs import POINT_FAILURES, thresholds
 from solvable.lab.curve import Agreement, Curve
 from solvable.lab.files import write_together
 from solvable.lab.grids import learning_curve
 from solvable.lab.progress import stage
 from solvable.lab.study.baseline import kernel_errors
-from solvable.lab.study.plan import QUICK, Deadline, Effort, affordable_size, exact_grid, last_alpha, simulated_grid
+from solvable.lab.study.plan import (
+    QUICK,
+    Deadline,
+    Effort,
+    affordable_size,
+    exact_grid,
+    last_alpha,
+    run_time,
+    simulated_grid,
+)
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
 
@@ -128,24 +137,42 @@ def _compute(model, d, seeds, ratios, effort, executor, workers, progress) -> St
         executor.submit(load_models)  # processes start and import while this one diagnoses
     with stage("diagnosis and thresholds", progress):
         diagnosis = diagnose(model)
-        known = thresholds(model)
+        known = _thresholds(model, diagnosis)
         marks = sorted({*known.values(), *(step.alpha for step in diagnosis.staircase)})
     with stage("choice of the grid", progress):
         top = last_alpha(model, marks)
         ratios = simulated_grid(top, marks, effort.points) if ratios is None else ratios
         top = max(top, 1.02 * float(ratios[-1]))
-        grid = exact_grid(model, top, marks, effort)
         asked = d is not None and seeds is not None
-        measured = (0, 0) if asked else affordable_size(model, ratios, effort, workers)
-        dimension, runs = d or measured[0], seeds or measured[1]
+        trial = None if asked else executor.submit(run_time, model, float(np.median(ratios)))
+        grid = exact_grid(model, top, marks, ratios, effort)
     exact = learning_curve(model, [BayesOptimal(), AMP()], progress=progress, alpha=grid)
+    with stage("trial run", progress):
+        size = (0, 0) if trial is None else _size(trial, len(ratios), effort, workers)
+    d, seeds = d or size[0], seeds or size[1]
     # Runs that were asked for are made, however long they take.
-    in_time = executor if asked else Deadline(executor, 2 * effort.run_seconds)
+    in_time = executor if asked else Deadline(executor, effort.last_call)
     try:
-        simulated = learning_curve(model, AMP(), dimension, runs, in_time, progress, alpha=ratios)
+        simulated = learning_curve(model, AMP(), d, seeds, in_time, progress, alpha=ratios)
     except TimeoutError:
         simulated = None
-    return Study(model, diagnosis, known, exact, simulated, kernel_errors(model.target), dimension, runs)
+    return Study(model, diagnosis, known, exact, simulated, kernel_errors(model.target), d, seeds)
+
+
+def _thresholds(model: MultiIndex, diagnosis: Diagnosis) -> dict[str, float]:
+    """The thresholds of the model; where they cannot be computed, those of the staircase."""
+    try:
+        return thresholds(model)
+    except POINT_FAILURES:
+        return {f"step_{i}": step.alpha for i, step in enumerate(diagnosis.staircase, start=1)}
+
+
+def _size(trial: Future, points: int, effort: Effort, workers: int) -> tuple[int, int]:
+    """The size of the runs after the time of one; the smallest if that one takes too long to wait for."""
+    try:
+        return affordable_size(trial.result(timeout=effort.run_seconds / 4), points, effort, workers)
+    except TimeoutError:
+        return effort.sizes[-1]
 
 
 def _written(study: Study, folder: Path) -> Study:

@@ -1,6 +1,8 @@
 r"""Message passing on one instance of an index model: the algorithm, and a finite-size check of Bayes optimality.
 
-With several projections `multi_algorithms` takes over; the rest of this file is about one. The engine's loop is given the model's two denoisers: the posterior of z under the channel,
+With several projections `multi_algorithms` takes over; the rest of this file is about one.
+
+The engine's loop is given the model's two denoisers: the posterior of z under the channel,
 $g = (E[z|y,\omega,V] - \omega)/V$ with $-\partial_\omega g = 1/V - \mathrm{Var}[z|y,\omega,V]/V^2$, and the posterior
 of a weight under the prior.
 

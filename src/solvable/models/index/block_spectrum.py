@@ -80,10 +80,9 @@ def block_spectrum(weight: np.ndarray, G: np.ndarray, block: Block, kind: str, a
         edge = float(np.sqrt(max(gamma, 0.0)))
         if not learned:
             return _unlearned(s, edge)
+        # The top eigenvector is a positive matrix, up to its sign.
         C = vectors[:, -1].reshape(s, s) * np.sign(np.trace(vectors[:, -1].reshape(s, s)))
-        source = gamma**2 * C.T @ C + alpha * np.einsum(
-            "l,lij,jk,lkm,mn,lnp->ip", weight, block.G, C.T, block.G, C, block.G
-        )
+        source = gamma**2 * C.T @ C + alpha * np.tensordot(weight, block.G @ C.T @ block.G @ C @ block.G, 1)
         P = np.linalg.solve(gamma**2 * np.eye(s * s) - alpha * F, source.ravel()).reshape(s, s)
         others = alpha * np.linalg.eigvalsh(_pairs(weight, G, block.G))
         return BlockSpectrum(C, P, gamma, edge, int(np.sum(others > gamma * (1 + _NEARLY_EQUAL))))

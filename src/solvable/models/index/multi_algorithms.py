@@ -23,12 +23,14 @@ from solvable.core.model import Data
 from solvable.core.results import Outcome
 from solvable.engine.amp import AMPReport, OutputStep, amp, gaussian_signal, uninformed_start
 from solvable.engine.operators import Dense
+from solvable.engine.symmetric import tidy
 from solvable.models.index.instance import smallest_variance, truthful_start
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.multi_scores import aligned, scores
 
 _TRUTH_START = 1 - 1e-4
 _RECOVERED = 0.999
+_SPAN_ERROR = 5e-3
 _RESTARTS = 2
 _RESTART_NORM = 0.8
 
@@ -127,7 +129,7 @@ def _run(
         damping=float(learner.damping),
         max_steps=int(learner.max_steps),
         tolerance=float(learner.tolerance),
-        vmin=smallest_variance(channel.discrete and channel.deterministic, len(data.y), channel.resolution),
+        vmin=smallest_variance(channel.discrete and channel.deterministic, len(data.y), channel.row_resolution),
     )
 
 
@@ -137,7 +139,8 @@ def _limiting_entropy(channel: MultiChannel, data: Data, report: AMPReport) -> t
         return 0.0, -np.inf
     n, d = data.X.shape
     q, u = np.linalg.eigh(report.estimate.T @ report.estimate / d)
-    recovered = u[:, q > _RECOVERED]
+    # The recovered span is that of the target's own directions, up to the small error of the estimate.
+    recovered = tidy(u[:, q > _RECOVERED], tolerance=_SPAN_ERROR)
     k = recovered.shape[1]
     rate = n / d * channel.pinned_mass(recovered) - k if k and channel.deterministic else 0.0
     return max(rate, 0.0), report.free_entropy

@@ -93,7 +93,7 @@ def spectral_estimate(channel: MultiChannel, kind: str, data: Data, rng: np.rand
         converged &= vectors.count > spectrum.larger + block.copies - 1
         eigenvalues.append(vectors.values[spectrum.larger :])
         chosen = _normalised(vectors, spectrum.larger, block.copies)
-        cosines.append(np.sum((data.truth.T @ chosen.B) ** 2) / (d**2 * max(block.copies, 1)))
+        cosines.append(np.sum((data.truth.T @ chosen.B) ** 2) / (d**2 * block.copies))
         shares.append(block.copies * np.trace(spectrum.posterior_overlap) or 1.0)
         # In the scale of the theory B^T B/d has the trace of the self-overlap P.
         A = np.sqrt(np.trace(spectrum.self_overlap)) * spectrum.posterior_map

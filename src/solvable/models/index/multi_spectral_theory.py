@@ -14,7 +14,7 @@ many numbers, which the likelihood of the labels settles at large d up to the sy
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -58,7 +58,12 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
         "squared_overlap": np.abs(found.squared_overlap - coarse.squared_overlap) + 1e-12,
         "estimation_error": diagonal_change.sum(1),
     }
-    errors = [_prediction_errors(channel, matrix) for matrix in Q]
+    # Below the threshold many points share Q = 0.
+    known: dict[bytes, dict[str, tuple[float, float]]] = {}
+    for matrix in Q:
+        if matrix.tobytes() not in known:
+            known[matrix.tobytes()] = channel.prediction_errors(matrix)
+    errors = [known[matrix.tobytes()] for matrix in Q]
     # As for one projection, an error falls no faster than in proportion to itself over V.
     relative = change.max(axis=(1, 2)) / np.maximum(1 - np.linalg.eigvalsh(Q)[:, -1], 1e-12)
     for name in errors[0] if errors else ():
@@ -73,11 +78,6 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
         status=np.full(shape, Status.CONVERGED),
         uncertainty={name: np.reshape(value, shape + value.shape[1:]) for name, value in uncertainty.items()},
     )
-
-
-def _prediction_errors(channel: Any, Q: np.ndarray) -> dict[str, tuple[float, float]]:
-    """The errors of the predicted label, with their uncertainty; closed forms leave them to the generic channel."""
-    return (channel if hasattr(channel, "prediction_errors") else channel.generic).prediction_errors(Q)
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,0 +1,253 @@
+"""Level sets as weighted points: densities, flat sets, moments, noise and the label spectrum, against known laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import k0
+
+from solvable.channels.levels.averages import frame, label_moments
+from solvable.channels.levels.fibres import coordinate_rule
+from solvable.channels.levels.labels import LabelRule, Resolution, blur, label_rule
+from solvable.channels.levels.spectrum import generative_exponent, hermite_spectrum
+from solvable.channels.levels.surface import Surface
+from solvable.targets.target import Target
+
+
+def surface_of(text: str) -> Surface:
+    target = Target(text)
+    return Surface.of(target, np.eye(target.projections))
+
+
+def rule_of(text: str, fineness: float = 1.0) -> LabelRule:
+    surface = surface_of(text)
+    return label_rule(surface, Resolution.of(surface.projections, fineness))
+
+
+def density(rule: LabelRule) -> np.ndarray:
+    """The density of each label (the probability of an atom) under z ~ N(0, I)."""
+    r = rule.sets.z.shape[1]
+    return label_moments(rule, frame(np.zeros((r, r))), [(0,) * r])[:, 0, 0]
+
+
+DENSITIES = {
+    "z1*z2": lambda y: k0(np.abs(y)) / np.pi,
+    "z1**2+z2**2": lambda y: np.exp(-y / 2) / 2,
+    "z1+z2": lambda y: np.exp(-(y**2) / 4) / np.sqrt(4 * np.pi),
+    "max(z1,z2)": lambda y: 2 * np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi) * _ndtr(y),
+    "abs(z1)+abs(z2)": lambda y: 2 / np.sqrt(np.pi) * np.exp(-(y**2) / 4) * (2 * _ndtr(y / np.sqrt(2)) - 1),
+    "z1**2+z2**2+z3**2": lambda y: np.sqrt(y / (2 * np.pi)) * np.exp(-y / 2),
+}
+
+
+def _ndtr(y: np.ndarray) -> np.ndarray:
+    from scipy.special import ndtr
+
+    return ndtr(y)
+
+
+@pytest.mark.parametrize("text", DENSITIES)
+def test_density_of_the_label(text):
+    """Where the label is likely, its density is right to the accuracy that the resolution promises."""
+    rule = rule_of(text)
+    exact = DENSITIES[text](rule.y)
+    weight = rule.mu * exact
+    promised = 1e-4 if rule.sets.z.shape[1] == 2 else 2e-3
+    assert np.sum(weight * np.abs(density(rule) / exact - 1)) < promised
+    assert np.sum(weight) == pytest.approx(1, abs=promised)
+
+
+@pytest.mark.parametrize("text", ["z1*z2", "z1**2+z2**2", "tanh(z1)*z2+0.3*z1**2", "relu(z1)+relu(z2)", "z1*z2+z3"])
+def test_points_lie_on_their_level_set(text):
+    rule, target = rule_of(text), Target(text)
+    label = rule.y[rule.sets.label]
+    assert np.max(np.abs(target.numpy(rule.sets.z) - label) / (1 + np.abs(label))) < 1e-9
+    # Gradients by differences with another step.
+    h = 1e-5 * np.eye(target.projections)
+    z = rule.sets.z[:: max(1, len(label) // 500)]
+    slope = np.stack([(target.numpy(z + e) - target.numpy(z - e)) / 2e-5 for e in h], 1)
+    close = np.abs(slope - rule.sets.gradient[:: max(1, len(label) // 500)]) < 1e-5 * (1 + np.abs(slope))
+    # A kink within the step spoils the comparison at a few points only.
+    assert np.mean(close) > 0.99
+
+
+ORDINARY = [
+    "z1*z2",
+    "z1**2+z2**2",
+    "relu(z1)+relu(z2)",
+    "tanh(z1)*z2+0.3*z1**2",
+    "sign(z1)*z2",
+    "sign(z1)*abs(z2)+z1",
+    "he4(z1)+he3(z2)",
+    "abs(z1*z2)**0.5",
+    "(abs(z1)<1)*z2",
+    "exp(z1)+z2",
+    "1e4*z1*z2",
+    "1e-4*z1*z2",
+    "z1**2 + sign(z1*z2)",
+    "z1*z2+z3",
+    "relu(z1)+relu(z2)+relu(z3)",
+    "z1**2+sign(z1*z2*z3)",
+]
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_points_of_all_labels_are_gaussian(text):
+    """Summed over labels, the points are a rule for z ~ N(0, I): its mass, mean and covariance."""
+    rule = rule_of(text)
+    z, mass = rule.sets.z, rule.mass
+    r = z.shape[1]
+    promised = 1e-3 if r == 2 else 3e-3
+    assert np.sum(mass) == pytest.approx(1, abs=promised)
+    assert np.abs(mass @ z).max() < promised
+    assert np.abs((mass[:, None] * z).T @ z - np.eye(r)).max() < promised
+
+
+@pytest.mark.parametrize(
+    "text, mean, square",
+    [
+        ("z1*z2", 0.0, 1.0),
+        ("z1**2+z2**2", 2.0, 8.0),
+        ("relu(z1)+relu(z2)", np.sqrt(2 / np.pi), 1 + 1 / np.pi),
+        ("exp(z1)+z2", np.exp(0.5), np.exp(2) + 1),
+        ("z1*z2+z3", 0.0, 2.0),
+        ("z1**2+sign(z1*z2*z3)", 1.0, 4.0),
+    ],
+)
+def test_moments_of_the_label(text, mean, square):
+    rule = rule_of(text)
+    weight = rule.mu * density(rule)
+    assert weight @ rule.y == pytest.approx(mean, abs=2e-3)
+    assert weight @ rule.y**2 == pytest.approx(square, rel=2e-3)
+
+
+def test_flat_set_of_two_relus():
+    """relu(z1) + relu(z2) is 0 on a quarter of the plane, where the mean of z is -sqrt(2/pi) in each coordinate."""
+    rule = rule_of("relu(z1)+relu(z2)")
+    np.testing.assert_array_equal(rule.atoms, [0.0])
+    assert rule.y[-1] == 0 and rule.mu[-1] == 1
+    here = slice(rule.sets.start[-2], rule.sets.start[-1])
+    mass, z = rule.mass[here], rule.sets.z[here]
+    assert mass.sum() == pytest.approx(0.25, abs=1e-7)
+    np.testing.assert_allclose(mass @ z / mass.sum(), -np.sqrt(2 / np.pi), atol=1e-6)
+    np.testing.assert_array_equal(rule.sets.gradient[here], 0)
+
+
+@pytest.mark.parametrize(
+    "text, atoms, chances",
+    [
+        ("sign(z1)+sign(z2)", [-2, 0, 2], [0.25, 0.5, 0.25]),
+        ("sign(z1*z2*z3)", [-1, 1], [0.5, 0.5]),
+        ("sign(z1)+sign(z2)+sign(z3)", [-3, -1, 1, 3], [1 / 8, 3 / 8, 3 / 8, 1 / 8]),
+        ("(abs(z1)<1)*sign(z2)", [-1, 0, 1], [0.3413447461, 0.3173105079, 0.3413447461]),
+        ("sign(z1+z2**2-1)", [-1, 1], [0.5 - 0.0159556, 0.5 + 0.0159556]),
+    ],
+)
+def test_atoms_of_discrete_targets(text, atoms, chances):
+    if text == "sign(z1+z2**2-1)":
+        above = quad(lambda u: _ndtr(u**2 - 1) * np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi), -9, 9)[0]
+        chances = [1 - above, above]
+    surface = surface_of(text)
+    assert surface.discrete
+    rule = label_rule(surface, Resolution.of(surface.projections, 1.0))
+    np.testing.assert_allclose(rule.y, atoms, atol=1e-12)
+    np.testing.assert_allclose(density(rule), chances, atol=1e-6)
+
+
+def test_discs_have_the_right_mass():
+    rule = rule_of("sign(z1**2+z2**2-1)")
+    np.testing.assert_allclose(density(rule), [1 - np.exp(-0.5), np.exp(-0.5)], atol=1e-6)
+
+
+def test_flat_parts_are_told_from_smooth_ones():
+    assert surface_of("relu(z1)*z2").flat_values[1] == pytest.approx(0.5, abs=0.02)
+    assert len(surface_of("z1*z2").atoms) == 0 and not surface_of("relu(z1)+relu(z2)").discrete
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [("z1*z2", [0]), ("he3(z1)+z2**2", [-2, 2]), ("sin(z1)+cos(z2)", [-2, 0, 2]), ("z1**2+z2**2*(1+z2**2)", [0])],
+)
+def test_critical_values(text, expected):
+    found = surface_of(text).critical_values
+    for value in expected:
+        assert np.min(np.abs(found - value)) < 1e-3
+    assert len(found) <= len(expected)
+
+
+def test_coordinate_rules_integrate_kinks_and_bumps():
+    rules = {
+        "panels": coordinate_rule(np.array([0.3]), np.zeros(0), 0.0, 0.12, 6.2),
+        "trapezoid": coordinate_rule(np.zeros(0), np.zeros(0), 0.0, 0.12, 6.2),
+        "centred": coordinate_rule(np.zeros(0), np.array([0.5]), 10.0, 0.12, 6.2),
+    }
+    for name, (x, w) in rules.items():
+        gauss = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+        assert w @ gauss == pytest.approx(1, abs=1e-8), name
+        assert w @ (gauss * x**4) == pytest.approx(3, abs=1e-5), name
+    x, w = rules["panels"]
+    exact = quad(lambda x: abs(x - 0.3) * np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), -6.2, 6.2, points=[0.3])[0]
+    assert w @ (np.abs(x - 0.3) * np.exp(-(x**2) / 2)) / np.sqrt(2 * np.pi) == pytest.approx(exact, abs=1e-9)
+    # A narrow bump at its centre.
+    x, w = rules["centred"]
+    assert w @ (1 / (1 + ((x - 0.5) / 0.05) ** 2)) == pytest.approx(
+        0.05 * (np.arctan(5.7 / 0.05) + np.arctan(6.7 / 0.05)), rel=2e-3
+    )
+
+
+NOISES = [1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0]
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    "text, variance",
+    [("z1*z2", 1.0), ("relu(z1)+relu(z2)", 1 - 1 / np.pi), ("sign(z1*z2)", 1.0), ("tanh(z1)*z2+0.3*z1**2", None)],
+)
+def test_noisy_labels_have_mass_one_and_the_right_variance(text, variance, noise):
+    rule = rule_of(text)
+    seen = blur(rule, noise)
+    assert seen is not None
+    weight = seen.mu * (seen.matrix @ density(rule))
+    assert weight.sum() == pytest.approx(1, abs=1e-3)
+    if variance is None:
+        clean = rule.mu * density(rule)
+        variance = clean @ rule.y**2 - (clean @ rule.y) ** 2
+    weight /= weight.sum()
+    assert weight @ seen.y**2 - (weight @ seen.y) ** 2 == pytest.approx(variance + noise, rel=5e-3)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 0.1, 2.0])
+def test_noisy_density_of_a_chi_squared_label(noise):
+    """y = z1^2 + z2^2 + sqrt(D) xi: exp(-y/2 + D/8) Phi(y/sqrt D - sqrt D/2) / 2."""
+    rule = rule_of("z1**2+z2**2")
+    seen = blur(rule, noise)
+    assert seen is not None
+    found = seen.matrix @ density(rule)
+    width = np.sqrt(noise)
+    exact = np.exp(-seen.y / 2 + noise / 8) * _ndtr(seen.y / width - width / 2) / 2
+    np.testing.assert_allclose(found, exact, atol=3e-4 * exact.max())
+
+
+def test_no_noise_is_no_blur():
+    assert blur(rule_of("z1*z2"), 0.0) is None
+
+
+def test_label_spectrum_of_parities():
+    """For a fair coin y = g(z): lambda_k = sum of c_k^2 over the coefficients of degree k, c = (2/pi)^(r/2) first."""
+    spectrum = hermite_spectrum(rule_of("sign(z1*z2)"), 4)
+    np.testing.assert_allclose(spectrum, [1, 0, 4 / np.pi**2, 0, 2 * 0.25989898**2], atol=1e-6)
+    spectrum = hermite_spectrum(rule_of("sign(z1*z2*z3)"), 3)
+    np.testing.assert_allclose(spectrum, [1, 0, 0, (2 / np.pi) ** 3], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "text, expected", [("sign(z1*z2)", 2), ("sign(z1*z2*z3)", 3), ("z1+z1*z2", 1), ("z1*z2", 2), ("he4(z1)+z2**2", 2)]
+)
+def test_generative_exponent(text, expected):
+    fine, coarse = (hermite_spectrum(rule_of(text, f), 4) for f in (1.0, 0.7))
+    assert generative_exponent(fine, coarse) == expected
+
+
+def test_no_clear_degree_means_no_exponent():
+    assert generative_exponent(np.array([1.0, 1e-9, 1e-3]), np.array([1.0, 0.0, 2e-3])) == np.inf
