@@ -194,10 +194,10 @@ def test_runs_keep_away_from_thresholds():
 
 def test_the_size_of_the_runs_is_what_there_is_time_for():
     assert affordable_size(0.1, 7, Effort(), workers=2) == (500, 8)
-    assert affordable_size(2.0, 7, Effort(), workers=2) == (500, 4)
-    assert affordable_size(2.0, 7, Effort(), workers=8) == (500, 8)
+    assert affordable_size(3.0, 7, Effort(), workers=2) == (500, 4)
+    assert affordable_size(3.0, 7, Effort(), workers=8) == (500, 8)
     assert affordable_size(100.0, 7, Effort(), workers=2) == (200, 3)
-    assert 0 < run_time(sv.MultiIndex("abs(z)"), 1.7) < 60
+    assert 0 < run_time(sv.MultiIndex("abs(z)"), [1.7]) < 60
 
 
 def test_what_is_late_is_not_begun():

@@ -214,7 +214,7 @@ class MatrixStateEvolution:
     ) -> tuple[Relaxed, np.ndarray | None, int]:
         """The fixed point within U, or the directions that become exactly known on the way; and the evaluations."""
         k, used = U.shape[1], 0
-        sharp = 1 if self.channel.deterministic and not self.channel.discrete else 0
+        sharp = 1 if any(self.pins(exact, alpha) for exact in [*self.subspaces, U]) else 0
         while True:
             end = relax(self.labels, alpha, U, L, model, stop_deep=sharp)
             used += end.evaluations

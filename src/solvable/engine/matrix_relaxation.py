@@ -24,19 +24,22 @@ import numpy as np
 from solvable.channels.multi import MatrixInformation, MultiChannel
 from solvable.core.status import Status
 from solvable.engine.symmetric import (
+    clipped,
     exp_derivative,
     log_derivative,
     log_one_plus,
     one_minus_exp,
     positive_directions,
-    positive_part,
     smat,
     svec,
 )
 
 _CACHE = 4096
 _TOLERANCE = 1e-9
-_DEEPEST = 200.0
+_DEEPEST = 34.0
+"""The largest eigenvalue of L: beyond, M = I - exp(-L) rounds to one."""
+_USELESS = 0.2
+"""The uncertainty of M above which a fixed point does not count as found."""
 _MOVED = 0.4
 """How far L may move before the local model is measured anew to judge stability."""
 _DOUBTFUL = 0.97
@@ -136,7 +139,8 @@ def relax(
 ) -> Relaxed:
     """Follow the map from L = `start` to a fixed point; `model` is what is known of the labels nearby.
 
-    With `stop_deep` = m > 0 it ends early once V is below the channel's resolution in m directions.
+    Where exact recovery is possible, `stop_deep` = m > 0 ends it once V is below the channel's resolution in m
+    directions.
     """
     run = _Run(labels, alpha, U, stop_deep)
     return run.follow(run.first(svec(start), model), limit)
@@ -214,17 +218,19 @@ class _Run:
 
     def noise(self, state: _State) -> float:
         """What the error of the labels makes of R."""
-        return self.alpha * float(np.abs(state.slope).max()) * state.error
+        return self.alpha * float((np.abs(state.slope) @ _entry_errors(state)).max())
 
     def follow(self, state: _State, limit: int) -> Relaxed:
-        pace, refused, last_size, onward, by_newton = 1.0, 0, np.inf, True, True
+        pace, refused, stalled, least, onward, by_newton = 1.0, 0, 0, np.inf, True, True
         while self.evaluations < limit:
             if not (np.isfinite(state.R).all() and np.isfinite(state.J).all()):
                 return self._end(state, Status.NONFINITE)
             size, noise = state.size, self.noise(state)
-            # A quadrature that changes with M jitters within its error: no progress there is the end of progress.
-            jitter = size <= 0.5 * noise and size > 0.5 * last_size and not onward
-            if jitter or size <= _TOLERANCE + min(0.02 * noise, 1e-4):
+            # A quadrature that changes with M jitters within its error: no progress there is the end of progress. On
+            # the way to exact recovery, which is known to be possible, a small residual that stays positive is real.
+            least, stalled = (size, 0) if size < 0.7 * least else (least, stalled + 1)
+            jitter = size <= 0.5 * noise and stalled > 3 and not (onward and self.stop_deep)
+            if jitter or size <= _TOLERANCE + min(0.01 * noise, 1e-5):
                 return self._end(state, Status.CONVERGED)
             depths = np.linalg.eigvalsh(smat(state.x))
             if self.stop_deep and depths[-self.stop_deep] > -np.log(self.labels.floor):
@@ -235,8 +241,8 @@ class _Run:
                 step, _ = _step(state, pace)
             # Features of the map are as wide as L itself near zero, and as its logarithm far from it.
             capped = float(np.linalg.norm(step)) / min(0.7 + 0.15 * depths[-1], 0.02 + 1.5 * depths[-1])
-            plain = svec(positive_part(smat(state.x + state.R)))
-            trial = svec(positive_part(smat(state.x + step / max(capped, 1.0))))
+            plain = svec(clipped(smat(state.x + state.R), _DEEPEST))
+            trial = svec(clipped(smat(state.x + step / max(capped, 1.0)), _DEEPEST))
             if newton and np.abs(trial - state.x).max() < 1e-3 * size:
                 # The step points out of the positive matrices: an eigenvalue of L is held at zero.
                 trial = plain
@@ -250,7 +256,7 @@ class _Run:
                     found = self.evaluate(trial)
                     new_size, onward = float(np.abs(found[2]).max()), float(found[2] @ state.R) > 0
             elif newton and new_size > 0.9 * size and not onward:
-                pace, refused, last_size = 1.0, refused + 1, size
+                pace, refused = 1.0, refused + 1
                 if refused % 3:
                     # Too far: what was found there corrects the slope, and the next step is shorter.
                     state = state._replace(J=self.moved(state, trial, found).J, measured_at=state.measured_at.copy())
@@ -264,7 +270,7 @@ class _Run:
             slow = onward and new_size > 0.3 * size
             if not slow or capped <= 1 or newton:
                 pace = 1.0 if not slow or capped > 1 else 2.0 if newton else 2 * pace
-            refused, last_size = 0, size
+            refused = 0
             state = self.moved(state, trial, found)
         return self._end(state, Status.MAX_STEPS)
 
@@ -279,16 +285,16 @@ class _Run:
         doubtful = not state.measured and spectral_radius(state.J)[0] > _DOUBTFUL
         if status == Status.CONVERGED and not deep and (far or doubtful):
             state = self.measure(state)
-        if status == Status.MAX_STEPS and state.size < self.noise(state):
-            status = Status.CONVERGED
         radius, push = spectral_radius(state.J)
         B = np.linalg.pinv(self.alpha * state.slope) @ state.J
         model = LocalModel(self.U, state.x, state.value, state.error, B, state.measured_at)
         response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.alpha * state.slope)
         widths = exp_derivative(smat(state.x))
         # The errors of the entries have unknown signs, so their effects add up; the residual leaves one more.
-        shift = np.abs(response).sum(1) * state.error + np.abs(state.R) / max(1 - radius, 1e-3)
+        shift = np.abs(response) @ _entry_errors(state) + np.abs(state.R) / max(1 - radius, 1e-3)
         uncertainty = min(1.0, float((np.abs(widths) @ shift).max()))
+        if status == Status.CONVERGED and uncertainty > _USELESS:
+            status = Status.MAX_STEPS
         speed = float(np.trace(smat(widths @ response @ state.value)))
         return Relaxed(
             L=smat(state.x),
@@ -303,6 +309,12 @@ class _Run:
             deep=deep,
             evaluations=self.evaluations,
         )
+
+
+def _entry_errors(state: _State) -> np.ndarray:
+    """The errors of the entries of E[g g^T]: that reported belongs to the largest, others are smaller as they are."""
+    size = np.sqrt(np.maximum(np.diag(smat(state.value)), 0.0))
+    return state.error * svec(np.outer(size, size)) / max(float(size.max()) ** 2, 1e-300)
 
 
 def _least_on_the_way(state: _State, step: np.ndarray, R: np.ndarray) -> float | None:

@@ -49,10 +49,10 @@ def one_minus_exp(L: np.ndarray) -> np.ndarray:
     return (u * -np.expm1(-a)) @ u.T
 
 
-def positive_part(S: np.ndarray) -> np.ndarray:
-    """S with its negative eigenvalues set to zero."""
+def clipped(S: np.ndarray, high: float) -> np.ndarray:
+    """S with its eigenvalues clipped to [0, high]."""
     a, u = np.linalg.eigh(S)
-    return S if a[0] >= 0 else (u * np.maximum(a, 0.0)) @ u.T
+    return S if a[0] >= 0 and a[-1] <= high else (u * np.clip(a, 0.0, high)) @ u.T
 
 
 def log_derivative(A: np.ndarray) -> np.ndarray:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import concurrent.futures
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -28,6 +29,7 @@ _TINY = 1e-250
 _NEGLIGIBLE = 1e-11
 
 Exponents = tuple[int, ...]
+T = TypeVar("T")
 
 
 class Frame(NamedTuple):
@@ -71,15 +73,26 @@ def label_moments(rule: LabelRule, grid: Frame, exponents: list[Exponents]) -> n
     """(L, len(exponents), number of omega): sums over the points of each label of w N(z; omega, V) prod_i x_i^e_i."""
     count = int(np.prod([len(o) for o in grid.omega]))
     result = np.zeros((len(rule.y), len(exponents), count))
+
+    def keep(label: int, moments: np.ndarray) -> None:
+        result[label] = moments
+
+    _each_label(rule, grid, exponents, keep)
+    return result
+
+
+def _each_label(
+    rule: LabelRule, grid: Frame, exponents: list[Exponents], function: Callable[[int, np.ndarray], T]
+) -> list[T]:
+    """`function(label, moments)` for every label, on two threads."""
     u, start = rule.sets.z @ grid.basis, rule.sets.start
 
-    def fill(label: int) -> None:
+    def evaluate(label: int) -> T:
         here = slice(start[label], start[label + 1])
-        result[label] = _moments(u[here], rule.sets.weight[here], grid, exponents)
+        return function(label, _moments(u[here], rule.sets.weight[here], grid, exponents))
 
     with single_thread(), concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(fill, range(len(rule.y))))
-    return result
+        return list(pool.map(evaluate, range(len(rule.y))))
 
 
 def _moments(u: np.ndarray, weight: np.ndarray, grid: Frame, exponents: list[Exponents]) -> np.ndarray:
@@ -115,22 +128,31 @@ def _joined(factors: list[np.ndarray], points: int) -> np.ndarray:
     return joined
 
 
-class Sums(NamedTuple):
-    """Moments at each (label, omega), with the weight of each label; noise is already mixed in."""
-
-    mu: np.ndarray
-    moments: np.ndarray
-
-
-def sums(rule: LabelRule, grid: Frame, exponents: list[Exponents], noise: Blur | None) -> Sums:
-    """`label_moments` of the labels that are seen: those of the rule, or blurred by noise."""
+def sums(rule: LabelRule, grid: Frame, exponents: list[Exponents], noise: Blur | None) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of the labels that are seen, those of the rule or blurred by noise, and their moments."""
     moments = label_moments(rule, grid, exponents)
     if noise is None:
-        return Sums(rule.mu, moments)
+        return rule.mu, moments
     blurred = (noise.matrix @ moments.reshape(len(moments), -1)).reshape(len(noise.mu), *moments.shape[1:])
     # Where a label is all but impossible, interpolation leaves noise of either sign: it has no weight.
     blurred *= (blurred[:, :1] > _NEGLIGIBLE * blurred[:, :1].max(0, initial=0.0)) + 0.0
-    return Sums(noise.mu, blurred)
+    return noise.mu, blurred
+
+
+def averaged(
+    rule: LabelRule,
+    grid: Frame,
+    exponents: list[Exponents],
+    noise: Blur | None,
+    function: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> np.ndarray:
+    """The sum over labels of mu `function(weights of omega, moments of the label)`."""
+    weights = grid.weights
+    if noise is None:
+        # One label at a time: its moments are used while they are in the cache.
+        return sum(_each_label(rule, grid, exponents, lambda label, m: rule.mu[label] * function(weights, m)))
+    mu, moments = sums(rule, grid, exponents, noise)
+    return sum(weight * function(weights, m) for weight, m in zip(mu, moments, strict=True))
 
 
 def information(rule: LabelRule, M: np.ndarray, noise: Blur | None, fineness: float = 1.0) -> tuple[np.ndarray, float]:
@@ -138,14 +160,16 @@ def information(rule: LabelRule, M: np.ndarray, noise: Blur | None, fineness: fl
     r = len(M)
     grid = frame(M, fineness)
     first = [tuple(int(i == j) for j in range(r)) for i in range(r)]
-    mu, moments = sums(rule, grid, [(0,) * r, *first], noise)
-    Z, slopes = moments[:, 0], moments[:, 1:]
-    weight = mu[:, None] * grid.weights
-    safe = np.maximum(Z, _TINY)
-    total = np.sum(weight * Z)
-    matrix = np.einsum("lw,liw,ljw->ij", weight / safe, slopes, slopes, optimize=True)
-    entropy = float(np.sum(weight * Z * np.log(safe)) / total)
-    return grid.basis @ (matrix / total) @ grid.basis.T, entropy
+
+    def contribution(weights: np.ndarray, moments: np.ndarray) -> np.ndarray:
+        Z, slopes = moments[0], moments[1:]
+        safe = np.maximum(Z, _TINY)
+        matrix = (slopes * (weights / safe)) @ slopes.T
+        mass = weights * Z
+        return np.concatenate([matrix.ravel(), [mass @ np.log(safe), mass.sum()]])
+
+    *matrix, entropy, total = averaged(rule, grid, [(0,) * r, *first], noise, contribution)
+    return grid.basis @ (np.reshape(matrix, (r, r)) / total) @ grid.basis.T, float(entropy / total)
 
 
 def second_moments(
@@ -170,18 +194,23 @@ def second_moments(
 
     pairs = [(i, j) for i in unknown for j in unknown if i <= j]
     exponents = [exponent(), *(exponent(i) for i in unknown), *(exponent(i, j) for i, j in pairs)]
-    mu, moments = sums(rule, grid, exponents, noise)
-    Z = np.maximum(moments[:, 0], _TINY)
-    weight = mu[:, None] * grid.weights * moments[:, 0]
-    weight /= weight.sum()
-    m = moments[:, 1 : 1 + k] / Z[:, None]
-    G = np.zeros((len(mu), k, k, Z.shape[1]))
-    for (i, j), value in zip(pairs, np.moveaxis(moments[:, 1 + k :], 1, 0), strict=True):
-        a, b = i - len(known), j - len(known)
-        G[:, a, b] = G[:, b, a] = value / Z - (a == b)
-    trivial = np.einsum("lw,liw,ljw->ij", weight, m, m, optimize=True)
-    easy = np.einsum("lw,liaw,ljbw->ijab", weight, G, G, optimize=True).reshape(k * k, k * k)
-    return trivial, easy
+
+    def contribution(weights: np.ndarray, moments: np.ndarray) -> np.ndarray:
+        Z = np.maximum(moments[0], _TINY)
+        m = moments[1 : 1 + k] / Z
+        G = np.empty((k, k, len(Z)))
+        for (i, j), value in zip(pairs, moments[1 + k :], strict=True):
+            a, b = i - len(known), j - len(known)
+            G[a, b] = G[b, a] = value / Z - (a == b)
+        mass = weights * moments[0]
+        flat = G.reshape(k * k, -1)
+        return np.concatenate([((m * mass) @ m.T).ravel(), ((flat * mass) @ flat.T).ravel(), [mass.sum()]])
+
+    *parts, total = averaged(rule, grid, exponents, noise, contribution)
+    trivial, easy = np.split(np.array(parts) / total, [k * k])
+    # E[G_ia G_jb] takes dM_ab to F(dM)_ij.
+    easy = easy.reshape(k, k, k, k).transpose(0, 2, 1, 3).reshape(k * k, k * k)
+    return trivial.reshape(k, k), easy
 
 
 def _completed(known: np.ndarray, basis: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ critical values and quantiles of the label, graded towards the critical values, 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,9 @@ from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import gauss_legendre, normal_density
 
 _LEVELS = np.array([-5.6, -4.2, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.2, 5.6])
-_NEAR = 0.12
-_POWERS = 4.0, 9.0
+_FAIR = 0.05
+_GROWTH = 2.5
+_POWER = 4
 _FOLDED = 1e-3
 """The variance of the number of walls on a line above which walls fold, as seen from that axis."""
 _NOISE_REACH = 7.0
@@ -50,30 +52,29 @@ class Resolution:
 class Panels:
     """Consecutive panels between `edges`; `singular` (one a panel) is -1 or 1 if its lower or upper end is critical.
 
-    A graded panel is y = low + width s^power from its critical end, which turns power laws and logarithms there into
-    smooth functions of s.
+    A graded panel is y = low + width s^4 from its critical end, which turns inverse square roots and logarithms there
+    into smooth functions of s.
     """
 
     edges: np.ndarray
     singular: np.ndarray
-    power: np.ndarray
 
     def at(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """y (panels, len(s)) and dy/ds at the positions s in [0, 1] of every panel."""
-        kind, power, width = self.singular[:, None], self.power[:, None], np.diff(self.edges)[:, None]
-        place = np.where(kind < 0, s**power, np.where(kind > 0, 1 - (1 - s) ** power, s))
-        slope = np.where(kind < 0, s ** (power - 1), np.where(kind > 0, (1 - s) ** (power - 1), 1.0))
-        return self.edges[:-1, None] + width * place, width * np.where(kind == 0, 1.0, power) * slope
+        kind, width = self.singular[:, None], np.diff(self.edges)[:, None]
+        place = np.where(kind < 0, s**_POWER, np.where(kind > 0, 1 - (1 - s) ** _POWER, s))
+        graded = _POWER * np.where(kind < 0, s, 1 - s) ** (_POWER - 1)
+        return self.edges[:-1, None] + width * place, width * np.where(kind == 0, 1.0, graded)
 
     def position(self, y: np.ndarray) -> np.ndarray:
         """s (panels, len(y)) in [0, 1] at which each panel reaches y, or the end of the panel nearest to it."""
-        kind, root = self.singular[:, None], 1 / self.power[:, None]
+        kind, root = self.singular[:, None], 1 / _POWER
         x = np.clip((y - self.edges[:-1, None]) / np.diff(self.edges)[:, None], 0.0, 1.0)
         return np.where(kind < 0, x**root, np.where(kind > 0, 1 - (1 - x) ** root, x))
 
     def only(self, k: int) -> Panels:
         """The k-th panel alone."""
-        return Panels(self.edges[k : k + 2], self.singular[k : k + 1], self.power[k : k + 1])
+        return Panels(self.edges[k : k + 2], self.singular[k : k + 1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +106,7 @@ def label_rule(surface: Surface, resolution: Resolution, cuts: tuple[float, ...]
     atoms = surface.atoms
     flat = flat_sets(surface, grids, resolution)
     if surface.discrete:
-        return LabelRule(atoms, np.ones(len(atoms)), flat, Panels(*np.zeros((3, 0))), 0, atoms, resolution)
+        return LabelRule(atoms, np.ones(len(atoms)), flat, Panels(np.zeros(0), np.zeros(0)), 0, atoms, resolution)
     panels = label_panels(surface, grids[0], cuts)
     x, w = gauss_legendre(resolution.nodes)
     y, slope = panels.at(x)
@@ -160,37 +161,34 @@ def label_panels(surface: Surface, grid: Fibres, cuts: tuple[float, ...] = ()) -
     critical = np.unique(np.concatenate([surface.critical_values, surface.atoms]))
     critical = critical[(critical > low - spread[:4].sum()) & (critical < high + spread[-4:].sum())]
     ends = [min([low, *critical]), max([high, *critical])]
-    fixed = [*ends, *(c for c in cuts if ends[0] < c < ends[1])]
-    edges = _thinned(np.unique(np.concatenate([quantiles, critical, fixed])), critical, fixed)
+    fixed = np.union1d(ends, [c for c in cuts if ends[0] < c < ends[1]])
+    edges = _spaced(np.unique(np.concatenate([quantiles, critical, fixed])), critical, fixed, value, chance)
     is_critical = np.isin(edges, critical)
     both = is_critical[1:] & is_critical[:-1]
     edges = np.sort(np.concatenate([edges, ((edges[1:] + edges[:-1]) / 2)[both]]))
     is_critical = np.isin(edges, critical)
     singular = np.where(is_critical[:-1], -1, np.where(is_critical[1:], 1, 0))
-    return Panels(edges, singular, _powers(edges, singular, value, chance))
+    return Panels(edges, singular)
 
 
-def _thinned(edges: np.ndarray, critical: np.ndarray, fixed: list[float]) -> np.ndarray:
-    """Without the edges so close to a critical value that the next panel would feel its singularity."""
-    keep = list(edges)
+def _spaced(
+    edges: np.ndarray, critical: np.ndarray, fixed: np.ndarray, value: np.ndarray, chance: np.ndarray
+) -> np.ndarray:
+    """The edges such that no panel but the graded one, which holds a fair share of labels, feels a critical value."""
+    share = np.interp(edges, value, chance)
+    keep, extra = np.ones(len(edges), bool), [np.zeros(0)]
     for c in critical:
-        for side in (1, -1):
-            beyond = sorted((e for e in keep if side * (e - c) > 0), key=lambda e: abs(e - c))
-            for first, second in zip(beyond[:-1], beyond[1:], strict=True):
-                if first in critical or first in fixed or abs(first - c) > _NEAR * abs(second - c):
-                    break
-                keep.remove(first)
-    return np.array(keep)
-
-
-def _powers(edges: np.ndarray, singular: np.ndarray, value: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    """The grading of each panel: a density |y - c|^-a has its median at 2^(-1 / (1 - a)) of the way, and s^(3 / (1 - a))
-    makes a smooth integrand of it."""
-    middle = np.interp(edges, value, chance)
-    median = np.interp((middle[1:] + middle[:-1]) / 2, chance, value)
-    width = np.diff(edges)
-    share = np.where(singular < 0, median - edges[:-1], edges[1:] - median) / width
-    return np.clip(np.round(-3 * np.log2(np.clip(share, 1e-9, 0.9))), *_POWERS)
+        start = int(np.searchsorted(edges, c))
+        for run in (range(start + 1, len(edges)), range(start - 1, -1, -1)):
+            run = [*itertools.takewhile(lambda k: edges[k] not in critical, run)]
+            around = [k for k in run if abs(share[k] - share[start]) >= _FAIR or edges[k] in fixed]
+            outer = [k for k in run if around and abs(edges[k] - c) >= abs(edges[around[0]] - c)]
+            keep[[k for k in run if k not in outer]] = False
+            # Where labels spread over many scales, panels grow in proportion to their distance.
+            for near, far in itertools.pairwise(abs(edges[k] - c) for k in outer):
+                count = int(np.log(far / near) / _GROWTH)
+                extra.append(c + np.sign(edges[outer[0]] - c) * np.geomspace(near, far, count + 2)[1:-1])
+    return np.unique(np.concatenate([edges[keep], *extra]))
 
 
 def _law(surface: Surface, grid: Fibres) -> tuple[np.ndarray, np.ndarray]:

@@ -29,6 +29,7 @@ _THRESHOLDS = {
     "weak_recovery": "AMP begins to learn",
     "algorithmic": "AMP becomes as good as Bayes-optimal learning",
     "information_theoretic": "Bayes-optimal learning leaves AMP behind, up to the algorithmic threshold",
+    "specialization": "directions that the target does not distinguish come apart",
 }
 _NO_HARD_PHASE = "AMP begins to learn, and is as good as Bayes-optimal learning everywhere"
 
@@ -105,18 +106,31 @@ def _caption(study: Study) -> str:
 
 
 def _thresholds(study: Study) -> list[Block]:
-    found = study.diagnosis
+    errors = {step.alpha: step.error for step in study.diagnosis.staircase}
     shared: dict[float, list[str]] = {}
     for name, value in study.thresholds.items():
         shared.setdefault(value, []).append(name)
-    rows = []
-    for value, names in sorted(shared.items()):
-        error = error_in_words(found.uncertainty) if value == found.alpha_weak else ""
-        meaning = (
-            _NO_HARD_PHASE if {"algorithmic", "information_theoretic"} <= set(names) else _THRESHOLDS.get(names[0], "")
-        )
-        rows.append([" = ".join(name.replace("_", " ") for name in names), ratio_in_words(value), error, meaning])
+    rows = [
+        [
+            " = ".join(name.replace("_", " ") for name in names),
+            ratio_in_words(value),
+            error_in_words(errors.get(value, 0.0)),
+            _meaning(study, value, names),
+        ]
+        for value, names in sorted(shared.items())
+    ]
     return [Heading(["Thresholds"]), Table(["threshold", "alpha", "numerical error", "meaning"], rows)]
+
+
+def _meaning(study: Study, value: float, names: list[str]) -> str:
+    if math.isinf(value):
+        return "never, at n = alpha d"
+    if {"algorithmic", "information_theoretic"} <= set(names):
+        return _NO_HARD_PHASE
+    kind, _, number = names[0].partition("_")
+    if kind == "step":
+        return f"AMP begins to learn {directions_text(study.diagnosis.staircase[int(number) - 1].directions)}"
+    return _THRESHOLDS.get(names[0], "")
 
 
 def _comparison(study: Study) -> list[Block]:

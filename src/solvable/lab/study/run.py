@@ -144,7 +144,7 @@ def _compute(model, d, seeds, ratios, effort, executor, workers, progress) -> St
         ratios = simulated_grid(top, marks, effort.points) if ratios is None else ratios
         top = max(top, 1.02 * float(ratios[-1]))
         asked = d is not None and seeds is not None
-        trial = None if asked else executor.submit(run_time, model, float(np.median(ratios)))
+        trial = None if asked else executor.submit(run_time, model, (float(np.median(ratios)), float(ratios[-1])))
         grid = exact_grid(model, top, marks, ratios, effort)
     exact = learning_curve(model, [BayesOptimal(), AMP()], progress=progress, alpha=grid)
     with stage("trial run", progress):
@@ -164,13 +164,14 @@ def _thresholds(model: MultiIndex, diagnosis: Diagnosis) -> dict[str, float]:
     try:
         return thresholds(model)
     except POINT_FAILURES:
-        return {f"step_{i}": step.alpha for i, step in enumerate(diagnosis.staircase, start=1)}
+        later = {f"step_{i}": step.alpha for i, step in enumerate(diagnosis.staircase[1:], start=2)}
+        return {"weak_recovery": diagnosis.alpha_weak} | later
 
 
 def _size(trial: Future, points: int, effort: Effort, workers: int) -> tuple[int, int]:
     """The size of the runs after the time of one; the smallest if that one takes too long to wait for."""
     try:
-        return affordable_size(trial.result(timeout=effort.run_seconds / 4), points, effort, workers)
+        return affordable_size(trial.result(timeout=effort.run_seconds / 3), points, effort, workers)
     except TimeoutError:
         return effort.sizes[-1]
 

@@ -92,8 +92,9 @@ def block_spectrum(weight: np.ndarray, G: np.ndarray, block: Block, kind: str, a
     if not learned:
         return _unlearned(s, edge)
     Q = np.eye(s) - np.linalg.inv(k)
-    # The eigenvalues of lambda - alpha E[Sigma (x) R] rise with lambda: a negative one at 1 has yet to cross zero.
-    rising = np.eye(r * s) - alpha * _pairs(weight, G + np.eye(r), bulk.response(k))
+    # The eigenvalues of C -> lambda C - alpha E[Sigma C R] rise with lambda: a negative one at 1 has yet to cross zero.
+    # There it is the same as C m^-1 - alpha E[G C R], which vanishes at Q even where the law has E[G] = 0 roughly only.
+    rising = np.kron(np.eye(r), k) - alpha * _pairs(weight, G, bulk.response(k))
     return BlockSpectrum(Q, Q, 1.0, edge, int(np.sum(np.linalg.eigvalsh(rising) < -_NEARLY_EQUAL)))
 
 
@@ -122,6 +123,8 @@ class _Bulk:
         values, vectors = np.linalg.eigh(self._second)
         self._root = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None]) @ np.swapaxes(vectors, 1, 2)
         self._top = self._largest_T(values[:, -1])
+        # Zero, but for the quadrature behind the law: without it k = I would not solve the equation at 1.
+        self._offset = np.tensordot(weight, G, 1)
 
     def _largest_T(self, second: np.ndarray) -> float:
         T = 1 - 1 / np.maximum(second, 1e-300)
@@ -137,7 +140,7 @@ class _Bulk:
     def _linearised(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """f(k), and the matrix of its derivative A (s^2 x s^2)."""
         R = self.response(k)
-        f = k + self._alpha * np.tensordot(self._weight, R, 1)
+        f = k + self._alpha * (np.tensordot(self._weight, R, 1) - self._offset)
         Rm = R @ np.linalg.inv(k)
         return f, np.eye(k.size) - self._alpha * _pairs(self._weight, Rm, Rm)
 
