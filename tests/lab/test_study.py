@@ -105,6 +105,27 @@ def test_a_hard_target_is_said_to_be_hard(hard):
     assert hard.exact.dataset["alpha"].values.max() >= 1.5 and np.isinf(hard.thresholds["algorithmic"])
 
 
+def test_several_projections(tmp_path):
+    found = study("sign(z1*z2)", out=tmp_path, alpha=[1.0, 4.5], **SMALL)
+    text = (tmp_path / "report.md").read_text()
+    assert "a function of 2 hidden directions" in text and "AMP starts to learn at n = 2.4674 d samples" in text
+    assert re.search(r"\| 1 \| z1, z2 \| 2\.4674 \|", text) and "z1 <-> z2" in text.replace("\\", "")
+    assert "overlap 1, 2, theory" in text and "| one-pass SGD | d log d | it learns z1, z2 (leap 2) |" in text
+    assert "for each direction k" in text
+    np.testing.assert_allclose(found.kernel_errors[:3], [1, 1, 1 - 4 / np.pi**2], atol=1e-9)
+    assert [one.metric.rstrip("_12") for one in found.agreement] == ["overlap", "generalization_error"]
+
+
+def test_thresholds_that_cannot_be_computed_come_from_the_staircase(tmp_path, monkeypatch):
+    def fail(model):
+        raise np.linalg.LinAlgError("singular")
+
+    monkeypatch.setattr("solvable.lab.study.run.thresholds", fail)
+    monkeypatch.setattr("solvable.lab.grids.thresholds", fail)
+    found = study("abs(z)", out=tmp_path, alpha=[0.3], **SMALL | {"seeds": 1})
+    assert found.thresholds == {"weak_recovery": pytest.approx(0.5)}
+
+
 def test_noise_prior_and_functions_are_in_the_report(tmp_path):
     model = sv.MultiIndex("z", noise=0.25, prior="rademacher")
     study(model, out=tmp_path, alpha=[0.5], **SMALL)

@@ -26,8 +26,9 @@ import numpy as np
 from solvable.channels.multi import Linearisation, MultiChannel, complement
 from solvable.core.status import Status
 from solvable.engine.growth import growing_overlap, support, trivial_directions
+from solvable.engine.labels import Labels
 from solvable.engine.matrix_points import MatrixFixedPoints, Point, collect
-from solvable.engine.matrix_relaxation import Labels, LocalModel, Relaxed, relax
+from solvable.engine.matrix_relaxation import LocalModel, Relaxed, relax
 from solvable.engine.symmetric import log_one_plus, one_minus_exp, tidy
 
 _SEED = 0.01
@@ -254,7 +255,7 @@ class MatrixStateEvolution:
     def _sharp_directions(self, U: np.ndarray, L: np.ndarray) -> np.ndarray:
         """The directions in which V is below the channel's resolution."""
         values, vectors = np.linalg.eigh(L)
-        sharp = values > -np.log(self.labels.floor)
+        sharp = values > self.labels.sharp
         return tidy(U if sharp.all() else U @ vectors[:, sharp], 1e-2)
 
     def _exactly(

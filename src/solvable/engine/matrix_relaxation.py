@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import MatrixInformation, MultiChannel
 from solvable.core.status import Status
+from solvable.engine.labels import DEEPEST, Labels
 from solvable.engine.symmetric import (
     clipped,
     exp_derivative,
@@ -34,60 +34,13 @@ from solvable.engine.symmetric import (
     svec,
 )
 
-_CACHE = 4096
 _TOLERANCE = 1e-9
-_DEEPEST = 34.0
-"""The largest eigenvalue of L: beyond, M = I - exp(-L) rounds to one."""
 _USELESS = 0.2
 """The uncertainty of M above which a fixed point does not count as found."""
 _MOVED = 0.4
 """How far L may move before the local model is measured anew to judge stability."""
 _DOUBTFUL = 0.97
 """The largest eigenvalue of J from which on stability is judged by a measurement at the point itself."""
-
-
-class Labels:
-    """E[g g^T] and Psi of a channel, each M evaluated once, and continued to V below the channel's resolution.
-
-    There E[g g^T] grows like V^-1 without noise, V^-1/2 for discrete labels without noise, and no more with noise.
-    """
-
-    def __init__(self, channel: MultiChannel):
-        self.channel = channel
-        self.calls = 0
-        self.floor = channel.resolution
-        self._power = 0.0 if not channel.deterministic else 0.5 if channel.discrete else 1.0
-        self._known: dict[bytes, MatrixInformation] = {}
-
-    def __call__(self, M: np.ndarray) -> MatrixInformation:
-        v, u = np.linalg.eigh(np.eye(len(M)) - M)
-        if v[0] >= self.floor:
-            return self._evaluated(M)
-        v = np.maximum(v, np.exp(-_DEEPEST))
-        c = np.maximum(v, self.floor)
-        found = self._evaluated((u * (1 - c)) @ u.T)
-        stretch = (u * (c / v) ** (self._power / 2)) @ u.T
-        information = stretch @ found.information @ stretch
-        diagonal = np.diag(u.T @ found.information @ u)
-        grown = np.log(c / v) * c if self._power == 1 else (c - v * (c / v) ** self._power) / (1 - self._power)
-        beyond = 0.02 * float(np.log(c / v).max()) * np.abs(information).max()
-        return MatrixInformation(
-            information,
-            found.entropy + 0.5 * float(np.sum(diagonal * grown)),
-            found.error * float((c / v).max()) ** self._power + beyond,
-            found.entropy_error,
-        )
-
-    def _evaluated(self, M: np.ndarray) -> MatrixInformation:
-        key = np.round(M, 13).tobytes()
-        if key not in self._known:
-            self.calls += 1
-            if len(self._known) >= _CACHE:
-                self._known.clear()
-            found = self.channel.information((M + M.T) / 2)
-            information = np.asarray(found.information, float)
-            self._known[key] = found._replace(information=(information + information.T) / 2)
-        return self._known[key]
 
 
 class LocalModel(NamedTuple):
@@ -233,7 +186,7 @@ class _Run:
             if jitter or size <= _TOLERANCE + min(0.01 * noise, 1e-5):
                 return self._end(state, Status.CONVERGED)
             depths = np.linalg.eigvalsh(smat(state.x))
-            if self.stop_deep and depths[-self.stop_deep] > -np.log(self.labels.floor):
+            if self.stop_deep and depths[-self.stop_deep] > self.labels.sharp:
                 return self._end(state, Status.CONVERGED, deep=True)
             step, newton = _step(state, pace)
             if newton != by_newton:
@@ -241,8 +194,8 @@ class _Run:
                 step, _ = _step(state, pace)
             # Features of the map are as wide as L itself near zero, and as its logarithm far from it.
             capped = float(np.linalg.norm(step)) / min(0.7 + 0.15 * depths[-1], 0.02 + 1.5 * depths[-1])
-            plain = svec(clipped(smat(state.x + state.R), _DEEPEST))
-            trial = svec(clipped(smat(state.x + step / max(capped, 1.0)), _DEEPEST))
+            plain = svec(clipped(smat(state.x + state.R), DEEPEST))
+            trial = svec(clipped(smat(state.x + step / max(capped, 1.0)), DEEPEST))
             if newton and np.abs(trial - state.x).max() < 1e-3 * size:
                 # The step points out of the positive matrices: an eigenvalue of L is held at zero.
                 trial = plain

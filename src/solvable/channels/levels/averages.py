@@ -150,9 +150,10 @@ def averaged(
     weights = grid.weights
     if noise is None:
         # One label at a time: its moments are used while they are in the cache.
-        return sum(_each_label(rule, grid, exponents, lambda label, m: rule.mu[label] * function(weights, m)))
+        each = _each_label(rule, grid, exponents, lambda label, m: rule.mu[label] * function(weights, m))
+        return np.sum(each, axis=0)
     mu, moments = sums(rule, grid, exponents, noise)
-    return sum(weight * function(weights, m) for weight, m in zip(mu, moments, strict=True))
+    return np.sum([weight * function(weights, m) for weight, m in zip(mu, moments, strict=True)], axis=0)
 
 
 def information(rule: LabelRule, M: np.ndarray, noise: Blur | None, fineness: float = 1.0) -> tuple[np.ndarray, float]:

@@ -19,10 +19,11 @@ from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import gauss_legendre, normal_density
 
 _LEVELS = np.array([-5.6, -4.2, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.2, 5.6])
-_FAIR = 0.05
+_FAIR = 1e-3
 _GROWTH = 2.5
+_PILED = 1e-3
 _POWER = 4
-_FOLDED = 1e-3
+_FOLDED = 0.05
 """The variance of the number of walls on a line above which walls fold, as seen from that axis."""
 _NOISE_REACH = 7.0
 _NOISE_NODES = 40
@@ -160,6 +161,9 @@ def label_panels(surface: Surface, grid: Fibres, cuts: tuple[float, ...] = ()) -
     # A critical value a little outside is the end of the range; one far out has no weight.
     critical = np.unique(np.concatenate([surface.critical_values, surface.atoms]))
     critical = critical[(critical > low - spread[:4].sum()) & (critical < high + spread[-4:].sum())]
+    # Labels that pile up towards an end of the range, like exp(-z1**2) towards 0, are as singular there.
+    piled = [spread[0] < _PILED * spread[:3].sum(), spread[-1] < _PILED * spread[-3:].sum()]
+    critical = np.union1d(critical, [end for end, pile in zip((low, high), piled, strict=True) if pile])
     ends = [min([low, *critical]), max([high, *critical])]
     fixed = np.union1d(ends, [c for c in cuts if ends[0] < c < ends[1]])
     edges = _spaced(np.unique(np.concatenate([quantiles, critical, fixed])), critical, fixed, value, chance)
@@ -176,12 +180,17 @@ def _spaced(
 ) -> np.ndarray:
     """The edges such that no panel but the graded one, which holds a fair share of labels, feels a critical value."""
     share = np.interp(edges, value, chance)
+    spread = float(np.diff(np.interp(ndtr([-1.0, 1.0]), chance, value))[0])
     keep, extra = np.ones(len(edges), bool), [np.zeros(0)]
     for c in critical:
         start = int(np.searchsorted(edges, c))
         for run in (range(start + 1, len(edges)), range(start - 1, -1, -1)):
             run = [*itertools.takewhile(lambda k: edges[k] not in critical, run)]
-            around = [k for k in run if abs(share[k] - share[start]) >= _FAIR or edges[k] in fixed]
+            around = [
+                k
+                for k in run
+                if (abs(share[k] - share[start]) >= _FAIR and abs(edges[k] - c) >= _FAIR * spread) or edges[k] in fixed
+            ]
             outer = [k for k in run if around and abs(edges[k] - c) >= abs(edges[around[0]] - c)]
             keep[[k for k in run if k not in outer]] = False
             # Where labels spread over many scales, panels grow in proportion to their distance.

@@ -35,9 +35,9 @@ def draw(study: Study) -> Figure:
             study.simulated.plot("overlap", left, parts=["simulation"])
         left.set_ylim(-0.04, 1.04)
         handles, labels = left.get_legend_handles_labels()
-        if len(labels) > 4:  # above both panels there is room for them
+        if len(labels) > 4:  # below both panels there is room for them
             left.get_legend().remove()
-            figure.legend(handles, labels, loc="outside upper center", ncols=3)
+            figure.legend(handles, labels, loc="outside lower center", ncols=3)
         draw_baseline(right, study)
         figure.suptitle(_title(study), fontsize=8, parse_math=False)
     return figure

@@ -1,0 +1,71 @@
+"""What the labels of several projections say at an overlap matrix M, for every M: remembered, and continued to V -> 0."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from solvable.channels.multi import MatrixInformation, MultiChannel
+from solvable.engine.symmetric import tidy
+
+DEEPEST = 34.0
+"""The largest -log V followed: beyond, M = I - V rounds to one."""
+_FINEST = 1e-6
+_COARSE = 1e-3
+_REMEMBERED = 4096
+_DOUBT = 0.02
+"""The relative error, for each factor e in V, of what is said below the channel's resolution."""
+
+
+class Labels:
+    """E[g g^T] and Psi of a channel at any M with eigenvalues up to one; each M is evaluated once.
+
+    A channel of coarse resolution (above 1e-3) continues itself below it, down to V = 1e-6 here. From there on, and
+    below a fine resolution, E[g g^T] grows like V^-1 where labels without noise pin the sharp directions down, like
+    V^-1/2 for discrete labels without noise, and no more otherwise. `sharp` is the -log V from which on a direction
+    counts as known better than the channel resolves.
+    """
+
+    def __init__(self, channel: MultiChannel):
+        self.channel = channel
+        self.calls = 0
+        self.sharp = -float(np.log(np.clip(channel.resolution, _FINEST, _COARSE)))
+        self._floor = channel.resolution if channel.resolution <= _COARSE else _FINEST
+        self._known: dict[bytes, MatrixInformation] = {}
+
+    def __call__(self, M: np.ndarray) -> MatrixInformation:
+        v, u = np.linalg.eigh(np.eye(len(M)) - M)
+        if v[0] >= self.channel.resolution:
+            return self._evaluated(M)
+        v = np.maximum(v, np.exp(-DEEPEST))
+        doubt = _DOUBT * float(np.log(self.channel.resolution / v[0]))
+        c = np.maximum(v, self._floor)
+        found = self._evaluated((u * (1 - c)) @ u.T)
+        power = self._power(u[:, v < self._floor])
+        stretch = (u * (c / v) ** (power / 2)) @ u.T
+        information = stretch @ found.information @ stretch
+        diagonal = np.diag(u.T @ found.information @ u)
+        grown = np.log(c / v) * c if power == 1 else (c - v * (c / v) ** power) / (1 - power)
+        return MatrixInformation(
+            information,
+            found.entropy + 0.5 * float(np.sum(diagonal * grown)),
+            found.error * float((c / v).max()) ** power + doubt * float(np.abs(information).max()),
+            found.entropy_error,
+        )
+
+    def _power(self, sharp: np.ndarray) -> float:
+        if not self.channel.deterministic or not sharp.shape[1]:
+            return 0.0
+        if self.channel.discrete:
+            return 0.5
+        return float(self.channel.pinned_mass(tidy(sharp, 1e-3)) > 0)
+
+    def _evaluated(self, M: np.ndarray) -> MatrixInformation:
+        key = np.round(M, 13).tobytes()
+        if key not in self._known:
+            self.calls += 1
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            found = self.channel.information((M + M.T) / 2)
+            information = np.asarray(found.information, float)
+            self._known[key] = found._replace(information=(information + information.T) / 2)
+        return self._known[key]
