@@ -105,7 +105,6 @@ class PotentialToy(Toy):
         easy = sum((np.kron(g, g) for g in inner), np.zeros((k * k, k * k))) + slope * np.outer(p.ravel(), p.ravel())
         return Linearisation(basis, trivial, easy, self.error)
 
-
     def frozen(self, directions):
         return KnownToy(self, directions)
 

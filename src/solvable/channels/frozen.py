@@ -11,7 +11,7 @@ from solvable.channels.generic import COARSE, law_of
 from solvable.channels.levels.averages import information, second_moments
 from solvable.channels.levels.fibres import coordinate_rule
 from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
-from solvable.channels.levels.narrow import narrow_information
+from solvable.channels.levels.narrow import Narrowness, narrow_information
 from solvable.channels.levels.prediction import prediction_errors
 from solvable.channels.levels.surface import Surface
 from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, complement
@@ -90,10 +90,11 @@ class FrozenChannel(MultiChannel):
         v = np.maximum(1 - m, 1e-300)
         matrix, psi = np.zeros(M.shape), 0.0
         for chance, rule, flat, noise in self.parts(fineness):
-            if v.min() >= self.resolution:
+            limits = Narrowness(self.resolution, 2 * self.resolution, flat, True)
+            if not limits.concerns(v):
                 value, entropy = information(rule, M, noise, fineness)
             else:
-                value, entropy = narrow_information(rule, u, v, self.noise, noise, self.resolution, fineness, flat)
+                value, entropy = narrow_information(rule, u, v, self.noise, noise, fineness, limits)
             matrix += chance * value
             psi += chance * entropy
         return matrix, psi

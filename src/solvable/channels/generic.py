@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.channels.levels.averages import frame, information, second_moments
 from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
-from solvable.channels.levels.narrow import narrow_information
+from solvable.channels.levels.narrow import Narrowness, narrow_information
 from solvable.channels.levels.prediction import PredictionTable
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
@@ -28,6 +28,7 @@ COARSE = 0.7
 """The fineness of the second, coarser evaluation whose difference from the first estimates the error."""
 
 _RESOLUTION = {1: 1e-5, 2: 0.006, 3: 0.05, 4: 0.2}
+_WIDE = {1: 1e-4, 2: 0.02, 3: 0.06, 4: 0.25}
 _ALIGNED = 1e-6
 
 
@@ -83,19 +84,12 @@ class GenericChannel(MultiChannel):
 
     def _information(self, M: np.ndarray, fineness: float) -> tuple[np.ndarray, float]:
         m, u = np.linalg.eigh(M)
-        v = 1 - m
-        if v[-1] >= self.resolution:
-            return information(self.rule(fineness), M, self.blur(fineness), fineness)
-        return narrow_information(
-            self.rule(fineness),
-            u,
-            np.maximum(v, 1e-300),
-            self.noise,
-            self.blur(fineness),
-            self.resolution,
-            fineness,
-            self.discrete,
-        )
+        v = np.maximum(1 - m, 1e-300)
+        rule, noise = self.rule(fineness), self.blur(fineness)
+        limits = narrowness(self.relevant, self.surface)
+        if not limits.concerns(v):
+            return information(rule, M, noise, fineness)
+        return narrow_information(rule, u, v, self.noise, noise, fineness, limits)
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         inside = self.basis.T @ basis
@@ -177,6 +171,12 @@ class GenericChannel(MultiChannel):
         inner = self.basis.T @ M @ self.basis
         fine, coarse = (prediction_errors(self.rule(f), inner, f) for f in (1.0, COARSE))
         return {name: (fine[name], abs(fine[name] - coarse[name])) for name in fine}
+
+
+def narrowness(projections: int, surface: Surface) -> Narrowness:
+    """The variances that the rule of a surface resolves."""
+    kinked = bool(surface.break_functions) or any(len(planes) for planes in surface.planes)
+    return Narrowness(_RESOLUTION[projections], _WIDE[projections], surface.discrete, kinked)
 
 
 def law_of(rule: LabelRule, noise: Blur | None) -> MultiLabelLaw:

@@ -1,4 +1,4 @@
-"""What the labels of several projections say at an overlap matrix M, for every M: remembered, and continued to V -> 0."""
+"""What the labels of several projections say at any overlap matrix M: remembered, and continued to V -> 0."""
 
 from __future__ import annotations
 

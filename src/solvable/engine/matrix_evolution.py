@@ -85,10 +85,8 @@ class MatrixStateEvolution:
         """The uninformed fixed point at one alpha, continued from the nearest smaller alpha already solved."""
         alpha = float(alpha)
         if alpha not in self._climbed:
-            below = max((a for a in self._climbed if a < alpha), default=None)
-            before = self._climbed[below] if below is not None else None
-            if before is not None and before.status != Status.CONVERGED:
-                before = None
+            below = [p for p in self._climbed.values() if p.alpha < alpha and p.status == Status.CONVERGED]
+            before = max(below, key=lambda p: p.alpha, default=None)
             self._climbed[alpha] = self.climb(alpha, before)
         return self._climbed[alpha]
 
@@ -103,9 +101,9 @@ class MatrixStateEvolution:
         """The fixed point below everything known, continued from the nearest larger alpha already solved."""
         alpha = float(alpha)
         if alpha not in self._largest:
-            above = min((a for a in self._largest if a > alpha), default=None)
-            start = self._largest[above] if above is not None else None
-            if start is None or start.exact is not None or start.status != Status.CONVERGED:
+            above = [p for p in self._largest.values() if p.alpha > alpha and p.status == Status.CONVERGED]
+            start = min(above, key=lambda p: p.alpha, default=None)
+            if start is None or start.exact is not None:
                 start = self._known(np.eye(self.projections), alpha)
             self._largest[alpha] = self.climb(alpha, start)
         return self._largest[alpha]
@@ -142,6 +140,8 @@ class MatrixStateEvolution:
             if seed is None:
                 break
             (U, L), model = seed, None
+        else:
+            end = None if end is None else end._replace(status=Status.UNSTABLE)
         return self._point(alpha, U, L, end if U.shape[1] else None, evaluations)
 
     def pins(self, directions: np.ndarray, alpha: float) -> bool:

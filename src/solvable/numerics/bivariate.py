@@ -43,7 +43,7 @@ def standardised(Omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def log_quadrant(a: np.ndarray, b: np.ndarray, rho: float, s: float) -> np.ndarray:
     """log P(z_1 > 0, z_2 > 0), elementwise over arrays a and b of one shape."""
     first, second = _owen_pair(a, b, rho, s)
-    P = (ndtr(a) + ndtr(b) - (a * b < 0)) / 2 - first - second
+    P = (ndtr(a) + ndtr(b) - _opposite(a, b)) / 2 - first - second
     small = P < _SMALL
     log_P = np.log(np.where(small, 1.0, P))
     if small.any():
@@ -88,7 +88,7 @@ def same_sign(a: np.ndarray, b: np.ndarray, rho: float, s: float) -> tuple[Slope
 def quadrant_probabilities(a: np.ndarray, b: np.ndarray, rho: float) -> tuple[np.ndarray, np.ndarray]:
     """P(z_1 > 0, z_2 > 0) and P(z_1 < 0, z_2 < 0), to rounding of one, elementwise over arrays a and b of one shape."""
     first, second = _owen_pair(a, b, rho, float(np.sqrt(max((1 - rho) * (1 + rho), 1e-300))))
-    common = first + second + (a * b < 0) / 2
+    common = first + second + _opposite(a, b) / 2
     both = (ndtr(a) + ndtr(b)) / 2 - common
     return np.clip(both, 0.0, 1.0), np.clip((ndtr(-a) + ndtr(-b)) / 2 - common, 0.0, 1.0)
 
@@ -96,7 +96,7 @@ def quadrant_probabilities(a: np.ndarray, b: np.ndarray, rho: float) -> tuple[np
 def mean_sign(a: np.ndarray, b: np.ndarray, rho: float, s: float) -> np.ndarray:
     """E[sign(z_1 z_2)], elementwise over arrays a and b of one shape."""
     first, second = _owen_pair(a, b, rho, s)
-    return np.where(a * b < 0, -1.0, 1.0) - 4 * (first + second)
+    return np.where(_opposite(a, b), -1.0, 1.0) - 4 * (first + second)
 
 
 def _assemble(log_P, a, b, first, second, joint, rho: float) -> Slopes:
@@ -107,6 +107,11 @@ def _assemble(log_P, a, b, first, second, joint, rho: float) -> Slopes:
     curvature[..., 1, 1] = -b * second - rho * joint
     curvature[..., 0, 1] = curvature[..., 1, 0] = joint
     return Slopes(log_P, slope, curvature)
+
+
+def _opposite(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Whether a and b have opposite signs, zero counting as positive: their product may underflow."""
+    return (a < 0) != (b < 0)
 
 
 def _owen_pair(a: np.ndarray, b: np.ndarray, rho: float, s: float) -> tuple[np.ndarray, np.ndarray]:

@@ -162,8 +162,10 @@ def label_panels(surface: Surface, grid: Fibres, cuts: tuple[float, ...] = ()) -
     critical = np.unique(np.concatenate([surface.critical_values, surface.atoms]))
     critical = critical[(critical > low - spread[:4].sum()) & (critical < high + spread[-4:].sum())]
     # Labels that pile up towards an end of the range, like exp(-z1**2) towards 0, are as singular there.
+    beyond = [np.any(critical <= low), np.any(critical >= high)]
     piled = [spread[0] < _PILED * spread[:3].sum(), spread[-1] < _PILED * spread[-3:].sum()]
-    critical = np.union1d(critical, [end for end, pile in zip((low, high), piled, strict=True) if pile])
+    extremes = [end for end, has, pile in zip((low, high), beyond, piled, strict=True) if pile and not has]
+    critical = np.union1d(critical, extremes)
     ends = [min([low, *critical]), max([high, *critical])]
     fixed = np.union1d(ends, [c for c in cuts if ends[0] < c < ends[1]])
     edges = _spaced(np.unique(np.concatenate([quantiles, critical, fixed])), critical, fixed, value, chance)

@@ -10,6 +10,8 @@ The rule's value at the edge of its resolution fixes the corrections.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from solvable.channels.levels.averages import information
@@ -26,34 +28,51 @@ def linear_information(rule: LabelRule, V: np.ndarray, noise: float) -> tuple[np
     return matrix, float(np.sum(mass * -(1 + np.log(2 * np.pi * variance)) / 2))
 
 
+class Narrowness(NamedTuple):
+    """Where a rule stops: `resolution` is the least variance it resolves; where all are below `wide`, the linear limit
+    with corrections is as good and cheaper. `discrete` and `kinked` say how the label varies."""
+
+    resolution: float
+    wide: float
+    discrete: bool
+    kinked: bool
+
+    def concerns(self, v: np.ndarray) -> bool:
+        """Whether variances v are too small for the rule alone."""
+        return v.min() < self.resolution or (v.max() < self.wide and not self.discrete)
+
+
 def narrow_information(
     rule: LabelRule,
     u: np.ndarray,
     v: np.ndarray,
     noise: float,
     blurred: Blur | None,
-    resolution: float,
     fineness: float,
-    discrete: bool,
+    limits: Narrowness,
 ) -> tuple[np.ndarray, float]:
-    """E[g g^T] and Psi at V = u diag(v) u^T with some v below the resolution."""
-    clipped = np.maximum(v, resolution)
+    """E[g g^T] and Psi at V = u diag(v) u^T with variances that `limits` calls narrow."""
+    if v.max() < limits.wide and not limits.discrete:
+        edge_v = np.maximum(v * (limits.wide / v.max()), limits.resolution)
+        edge, psi = information(rule, (u * (1 - edge_v)) @ u.T, blurred, fineness)
+        limit, limit_psi = linear_information(rule, (u * v) @ u.T, noise)
+        reference, reference_psi = linear_information(rule, (u * edge_v) @ u.T, noise)
+        # What the linear limit misses at the edge fades like V, or like the width of the posterior beside kinks.
+        fade = (v.max() / limits.wide) ** (0.5 if limits.kinked else 1.0)
+        unit, root = np.linalg.inv(_square_root(reference)), _square_root(limit)
+        correction = np.eye(len(v)) + (unit @ edge @ unit - np.eye(len(v))) * fade
+        return root @ correction @ root, limit_psi + (psi - reference_psi) * fade
+    clipped = np.maximum(v, limits.resolution)
     edge, psi = information(rule, (u * (1 - clipped)) @ u.T, blurred, fineness)
-    if not discrete and v.max() < resolution:
-        whole, at_edge = ((u * x) @ u.T for x in (v, v * (resolution / v.min()) if v.max() < v.min() * 10 else clipped))
-        limit, limit_psi = linear_information(rule, whole, noise)
-        reference, reference_psi = linear_information(rule, at_edge, noise)
-        if not np.array_equal(at_edge, (u * clipped) @ u.T):
-            edge, psi = information(rule, np.eye(len(v)) - np.minimum(at_edge, np.eye(len(v))), blurred, fineness)
-        # What the linear limit misses at the edge fades in proportion to V.
-        fade = v.max() / resolution
-        factor = 1 + (np.trace(edge) / np.trace(reference) - 1) * fade
-        return limit * factor, limit_psi + (psi - reference_psi) * fade
-    below = v < resolution
-    power = 0.25 if discrete else 0.5
-    scale = (u * (clipped / v) ** power) @ u.T
-    share = 1.0 if discrete else _pinned(rule, u[:, below])
+    scale = (u * (clipped / v) ** (0.25 if limits.discrete else 0.5)) @ u.T
+    share = 1.0 if limits.discrete else _pinned(rule, u[:, v < limits.resolution])
     return (1 - share) * edge + share * scale @ edge @ scale, psi
+
+
+def _square_root(A: np.ndarray) -> np.ndarray:
+    """The symmetric square root, kept positive where labels say nothing about a direction."""
+    values, vectors = np.linalg.eigh(A)
+    return (vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
 
 
 def _pinned(rule: LabelRule, directions: np.ndarray) -> float:
