@@ -11,7 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 import solvable as sv
-from solvable.models.index.diagnosis import Diagnosis
+from solvable.models.index.diagnosis import Diagnosis, Step
 
 FIELDS = {
     "target",
@@ -22,8 +22,11 @@ FIELDS = {
     "generative_exponent",
     "alpha_weak",
     "staircase",
+    "csq_staircase",
     "hermite",
     "label_spectrum",
+    "symmetries",
+    "sample_exponents",
     "uncertainty",
 }
 
@@ -188,6 +191,8 @@ def test_report_of_an_easy_target():
         "  weak-recovery threshold   0.5",
         "  information exponent      2   (gradient methods on the label)",
         "  generative exponent       2   (after any transformation of it)",
+        "  samples for all           online SGD: d log d, best CSQ: d, AMP: d",
+        "  unchanged under           z -> -z",
         "  Hermite coefficients      +0.7979 h0 +0.5642 h2 -0.1629 h4 +0.0892 h6 -0.0596 h8",
     ]
 
@@ -200,7 +205,8 @@ def test_reports_say_what_the_class_means():
 
 
 def test_an_exponent_beyond_the_search_is_reported_as_a_bound():
-    found = Diagnosis("?", 0.0, "hard", np.inf, np.inf, np.inf, np.inf, [], {}, np.ones(1), 0.0)
+    hard = Step(np.eye(1), np.inf, "hard")
+    found = Diagnosis("?", 0.0, "hard", np.inf, np.inf, np.inf, np.inf, [hard], [], {}, np.ones(1), [], {}, 0.0)
     assert "information exponent      > 24" in str(found) and "Hermite coefficients      none" in str(found)
     assert json.dumps(found.to_dict(), allow_nan=False)
 
@@ -216,5 +222,5 @@ def test_bad_targets_are_refused():
         sv.diagnose("foo(z)")
     with pytest.raises(sv.TargetError, match="constant: there is nothing to learn"):
         sv.diagnose("z - z")
-    with pytest.raises(sv.NotSolvable, match="only targets of one projection"):
-        sv.diagnose("z1*z2")
+    with pytest.raises(sv.TargetError, match="constant: there is nothing to learn"):
+        sv.diagnose("z1*z2 - z2*z1")

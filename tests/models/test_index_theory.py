@@ -373,17 +373,20 @@ def test_on_the_threshold_itself_bayes_is_ambiguous():
     assert sv.predict(BINARY_SIGN, AMP, alpha=threshold).converged
 
 
-@pytest.mark.parametrize("text, count", [("z1*z2", 2), ("z1**2 + sign(z1*z2*z3)", 3)])
-def test_more_projections_are_not_solved_yet(text, count):
-    model = sv.MultiIndex(text)
-    message = rf"has {count} projections; only targets of one projection \(z\) are solved so far"
-    for learner in (AMP, BAYES, sv.Spectral()):
-        with pytest.raises(sv.NotSolvable, match=message):
-            sv.predict(model, learner, alpha=1.0)
-    with pytest.raises(sv.NotSolvable, match=message):
+@pytest.mark.parametrize("learner", [AMP, BAYES, sv.Spectral()])
+def test_too_many_projections_are_refused(learner):
+    model = sv.MultiIndex("z1*z2 + z3*z4")
+    with pytest.raises(sv.NotSolvable, match="depends on 4 projections; learning curves are computed for up to 3"):
+        sv.predict(model, learner, alpha=1.0)
+    with pytest.raises(sv.NotSolvable, match="depends on 4 projections"):
         thresholds(model)
-    with pytest.raises(sv.NotSolvable, match=message):
-        sv.diagnose(text)
+
+
+@pytest.mark.parametrize("learner", [AMP, BAYES, sv.Spectral()])
+def test_other_priors_are_for_one_projection(learner):
+    model = sv.MultiIndex("z1*z2", prior="rademacher")
+    with pytest.raises(sv.NotSolvable, match="is solved for one projection"):
+        sv.predict(model, learner, alpha=1.0)
 
 
 @pytest.mark.parametrize("noise", [-0.1, np.nan, np.inf, "loud", None, [0.1, 0.2]])

@@ -152,8 +152,8 @@ class _Run:
     def measure(self, state: _State) -> _State:
         """The state with J by differences along positive directions."""
         directions = positive_directions(smat(state.x))
-        # The step balances the curvature of the map against the error of one evaluation.
-        h = float(np.clip(np.sqrt(state.error / max(float(np.abs(state.value).max()), 1e-12)), 1e-4, 0.03))
+        # The step balances the curvature of the map, of order one in L, against the error of one evaluation.
+        h = float(np.clip(np.sqrt(self.alpha * float(np.abs(state.slope).max()) * state.error), 1e-4, 0.03))
         found = [self.evaluate(state.x + h * d) for d in directions.T]
         changes = [(R - state.R) / h + d for (_, _, R), d in zip(found, directions.T, strict=True)]
         self.slope_error = 2 * max(self.noise(state._replace(error=error)) for _, error, _ in found) / h
@@ -195,7 +195,7 @@ class _Run:
             # Features of the map are as wide as L itself near zero, and as its logarithm far from it.
             capped = float(np.linalg.norm(step)) / min(0.7 + 0.15 * depths[-1], 0.02 + 1.5 * depths[-1])
             plain = svec(clipped(smat(state.x + state.R), DEEPEST))
-            trial = svec(clipped(smat(state.x + step / max(capped, 1.0)), DEEPEST))
+            trial = _well_inside(state.x, step / max(capped, 1.0))
             if newton and np.abs(trial - state.x).max() < 1e-3 * size:
                 # The step points out of the positive matrices: an eigenvalue of L is held at zero.
                 trial = plain
@@ -262,6 +262,12 @@ class _Run:
             deep=deep,
             evaluations=self.evaluations,
         )
+
+
+def _well_inside(x: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """x + step, but not below a tenth of x: a fixed point close to zero must not be missed for zero itself."""
+    least = 0.1 * smat(x)
+    return svec(clipped(least + clipped(smat(x + step) - least, np.inf), DEEPEST))
 
 
 def _entry_errors(state: _State) -> np.ndarray:

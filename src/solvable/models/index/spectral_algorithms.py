@@ -51,7 +51,7 @@ def run_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.rando
     """
     from solvable.models.index.spectral_theory import squared_overlap
 
-    if model.projections > 1:
+    if model.target.projections > 1:
         from solvable.models.index.multi_spectral_algorithms import run_multi_spectral
 
         return run_multi_spectral(model, learner, data, rng)

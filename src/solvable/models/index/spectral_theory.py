@@ -31,7 +31,7 @@ _NOTHING = 1e-11
 @theory(MultiIndex, Spectral)
 def spectral(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Prediction:
     """The cosine with the teacher, and the errors of the estimate scaled to |w_hat|^2/d = cosine^2."""
-    if model.projections > 1:
+    if model.target.projections > 1:
         from solvable.models.index import multi_spectral_theory
 
         return multi_spectral_theory.spectral_theory(model, learner, alpha)

@@ -22,7 +22,7 @@ from solvable.priors import Prior
 @theory(MultiIndex, BayesOptimal)
 def bayes_optimal(model: MultiIndex, learner: BayesOptimal, alpha: np.ndarray) -> Prediction:
     """The fixed point of largest free entropy: the error of the exact posterior mean."""
-    if model.projections > 1:
+    if model.target.projections > 1:
         return multi_theory.bayes_optimal(model, alpha)
     evolution = state_evolution(model)
     return _prediction(model, evolution.optimal(np.ravel(alpha)), np.shape(alpha))
@@ -31,7 +31,7 @@ def bayes_optimal(model: MultiIndex, learner: BayesOptimal, alpha: np.ndarray) -
 @theory(MultiIndex, AMP)
 def approximate_message_passing(model: MultiIndex, learner: AMP, alpha: np.ndarray) -> Prediction:
     """The fixed point that the iteration reaches from an uninformed start."""
-    if model.projections > 1:
+    if model.target.projections > 1:
         return multi_theory.message_passing(model, alpha)
     evolution = state_evolution(model)
     return _prediction(model, evolution.uninformed(np.ravel(alpha)), np.shape(alpha))
@@ -43,7 +43,7 @@ def thresholds(model: MultiIndex) -> Thresholds:
 
     With several projections also `step_2`, ... where the next directions of the staircase are learned.
     """
-    if model.projections > 1:
+    if model.target.projections > 1:
         return multi_theory.multi_thresholds(model)
     return Thresholds(_thresholds(model.channel, model.prior))
 
