@@ -7,6 +7,7 @@ import json
 import math
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -126,7 +127,8 @@ def test_entropy_has_the_information_as_its_gradient(text, noise):
 def test_nishimori_through_row_posteriors(text, noise):
     """E[g g^T] = E[V^-1 - V^-1 Cov V^-1], and E[(z - E z)(z - E z)^T] = E[Cov], over sampled rows."""
     this = channel(text, noise)
-    r, n = this.projections, 4000
+    r = this.projections
+    n = 3000 if r == 2 else 1000
     M = np.array([[0.4, 0.1, 0.05], [0.1, 0.3, -0.1], [0.05, -0.1, 0.5]])[:r, :r]
     V = np.eye(r) - M
     rng = np.random.default_rng(5)
@@ -218,8 +220,9 @@ def brute(text: str, noise: float, y: float, omega: np.ndarray, V: np.ndarray) -
         z = np.stack([fine, (y - 0.3 * fine**2) / np.tanh(fine + 1e-12)], 1)
         jacobian = 1 / np.abs(np.tanh(fine + 1e-12))
         return moments(z, gaussian(z, omega, V) * jacobian * (fine[1] - fine[0]))
-    coarse = fine[::4] + 0.0031
-    step = coarse[1] - coarse[0]
+    # Midpoints of cells, none of which crosses the walls of relu and sign.
+    step = 4 * (fine[1] - fine[0])
+    coarse = fine[:-1:4] + step / 2
     if text == "z1*z2+z3":
         u = np.stack(np.meshgrid(coarse[::4], coarse[::4], indexing="ij"), -1).reshape(-1, 2)
         z = np.column_stack([u, y - u[:, 0] * u[:, 1]])
@@ -264,7 +267,8 @@ def test_posterior_rows_by_brute_force(text, noise, y):
 def test_narrow_posteriors_are_calibrated(text, noise, scale):
     """Where V is small, rows are solved as linear: the error of the mean is still what the covariance says."""
     this = channel(text, noise)
-    r, n = this.projections, 3000
+    r = this.projections
+    n = 3000 if r == 2 else 800
     V = scale * (np.eye(r) + 0.3 * (np.ones((r, r)) - np.eye(r)))
     rng = np.random.default_rng(7)
     omega = rng.standard_normal((n, r)) * np.sqrt(1 - scale)
@@ -296,10 +300,7 @@ def test_little_noise_is_almost_none(text, noise):
 
 
 def test_noise_costs_information():
-    values = [
-        np.trace(channel("tanh(z1)*z2+0.3*z1**2", D).information(CORRELATED).information)
-        for D in (0.0, 1e-3, 0.1, 1, 10)
-    ]
+    values = [np.trace(channel("tanh(z1)*z2+0.3*z1**2", D).information(CORRELATED).information) for D in (0.0, 0.1, 10)]
     assert np.all(np.diff(values) < 0)
     # E[g g^T] -> E[Cov-weighted slope]/D for strong noise.
     strong = channel("tanh(z1)*z2+0.3*z1**2", 1e3).information(CORRELATED).information
@@ -371,7 +372,7 @@ def test_labels_that_cannot_be_are_not_trusted():
     omega, V = np.array([[0.3, -0.2]]), np.eye(2) - CORRELATED
     found = this.posterior(this.observe(np.array([-5.0])), omega, V)
     np.testing.assert_array_equal(found.mean, omega)
-    np.testing.assert_array_equal(found.covariance[0], V)
+    np.testing.assert_allclose(found.covariance[0], V, rtol=1e-12)
     assert np.isfinite(found.log_Z).all() and found.log_Z[0] < -100
 
 
@@ -379,7 +380,6 @@ def test_labels_that_cannot_be_are_not_trusted():
     "text, error, match",
     [
         ("0*z1 + 0*z2", sv.TargetError, "constant: there is nothing to learn"),
-        ("sqrt(z1) + z2", sv.TargetError, r"undefined \(NaN\) on a set of positive probability"),
         ("1/z1 + z2", sv.TargetError, "infinite variance"),
         ("exp(z1**2)*z2", sv.TargetError, "its variance is infinite"),
         ("z1*z2*z3*z4", sv.NotSolvable, r"depends on 4 projections; learning curves are computed for up to 3"),
@@ -388,6 +388,13 @@ def test_labels_that_cannot_be_are_not_trusted():
 def test_refusals(text, error, match):
     with pytest.raises(error, match=match):
         multi_channel_of(Target(text), 0.0)
+
+
+def test_undefined_targets_are_refused():
+    with pytest.raises(sv.TargetError, match="is not a number at z = "):
+        Target("sqrt(z1) + z2")
+    with pytest.raises(sv.TargetError, match="is not a number at z = "):
+        Target(lambda z: jnp.sqrt(z[0] + 3) + z[1], 2)
 
 
 def test_five_projections_are_refused_as_text():

@@ -11,7 +11,7 @@ from solvable.channels.generic import COARSE, law_of
 from solvable.channels.levels.averages import information, second_moments
 from solvable.channels.levels.fibres import coordinate_rule
 from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
-from solvable.channels.levels.narrow import Narrowness, narrow_information
+from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
 from solvable.channels.levels.prediction import prediction_errors
 from solvable.channels.levels.surface import Surface
 from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, complement
@@ -82,22 +82,23 @@ class FrozenChannel(MultiChannel):
         return {1: 1e-3, 2: 0.01, 3: 0.08}[self.projections]
 
     def information(self, M: np.ndarray) -> MatrixInformation:
-        (fine, psi), (coarse, coarse_psi) = (self._information(M, f) for f in (1.0, COARSE))
-        return MatrixInformation(fine, psi, float(np.abs(fine - coarse).max()), abs(psi - coarse_psi))
+        (fine, psi, extra), (coarse, coarse_psi, _) = (self._information(M, f) for f in (1.0, COARSE))
+        return MatrixInformation(fine, psi, float(np.abs(fine - coarse).max()) + extra, abs(psi - coarse_psi))
 
-    def _information(self, M: np.ndarray, fineness: float) -> tuple[np.ndarray, float]:
+    def _information(self, M: np.ndarray, fineness: float) -> Narrow:
         m, u = np.linalg.eigh(M)
         v = np.maximum(1 - m, 1e-300)
-        matrix, psi = np.zeros(M.shape), 0.0
+        matrix, psi, extra = np.zeros(M.shape), 0.0, 0.0
         for chance, rule, flat, noise in self.parts(fineness):
             limits = Narrowness(self.resolution, 2 * self.resolution, flat, True)
             if not limits.concerns(v):
-                value, entropy = information(rule, M, noise, fineness)
+                found = Narrow(*information(rule, M, noise, fineness), 0.0)
             else:
-                value, entropy = narrow_information(rule, u, v, self.noise, noise, fineness, limits)
-            matrix += chance * value
-            psi += chance * entropy
-        return matrix, psi
+                found = narrow_information(rule, u, v, self.noise, noise, fineness, limits)
+            matrix += chance * found.information
+            psi += chance * found.entropy
+            extra += chance * found.error
+        return Narrow(matrix, psi, extra)
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         found = []

@@ -9,7 +9,7 @@ import numpy as np
 
 from solvable.channels.levels.averages import frame, information, second_moments
 from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
-from solvable.channels.levels.narrow import Narrowness, narrow_information
+from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
 from solvable.channels.levels.prediction import PredictionTable
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
@@ -74,21 +74,21 @@ class GenericChannel(MultiChannel):
     def information(self, M: np.ndarray) -> MatrixInformation:
         inner = self.basis.T @ M @ self.basis
         values = [self._information(inner, fineness) for fineness in (1.0, COARSE)]
-        (fine, psi), (coarse, coarse_psi) = values
+        (fine, psi, extra), (coarse, coarse_psi, _) = values
         return MatrixInformation(
             self.basis @ fine @ self.basis.T,
             psi,
-            float(np.abs(fine - coarse).max()),
+            float(np.abs(fine - coarse).max()) + extra,
             abs(psi - coarse_psi),
         )
 
-    def _information(self, M: np.ndarray, fineness: float) -> tuple[np.ndarray, float]:
+    def _information(self, M: np.ndarray, fineness: float) -> Narrow:
         m, u = np.linalg.eigh(M)
         v = np.maximum(1 - m, 1e-300)
         rule, noise = self.rule(fineness), self.blur(fineness)
         limits = narrowness(self.relevant, self.surface)
         if not limits.concerns(v):
-            return information(rule, M, noise, fineness)
+            return Narrow(*information(rule, M, noise, fineness), 0.0)
         return narrow_information(rule, u, v, self.noise, noise, fineness, limits)
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:

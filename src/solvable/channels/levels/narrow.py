@@ -28,6 +28,14 @@ def linear_information(rule: LabelRule, V: np.ndarray, noise: float) -> tuple[np
     return matrix, float(np.sum(mass * -(1 + np.log(2 * np.pi * variance)) / 2))
 
 
+class Narrow(NamedTuple):
+    """E[g g^T] and Psi continued beyond what a rule resolves, and the error that this may add."""
+
+    information: np.ndarray
+    entropy: float
+    error: float
+
+
 class Narrowness(NamedTuple):
     """Where a rule stops: `resolution` is the least variance it resolves; where all are below `wide`, the linear limit
     with corrections is as good and cheaper. `discrete` and `kinked` say how the label varies."""
@@ -50,7 +58,7 @@ def narrow_information(
     blurred: Blur | None,
     fineness: float,
     limits: Narrowness,
-) -> tuple[np.ndarray, float]:
+) -> Narrow:
     """E[g g^T] and Psi at V = u diag(v) u^T with variances that `limits` calls narrow."""
     if v.max() < limits.wide and not limits.discrete:
         edge_v = np.maximum(v * (limits.wide / v.max()), limits.resolution)
@@ -61,23 +69,24 @@ def narrow_information(
         fade = (v.max() / limits.wide) ** (0.5 if limits.kinked else 1.0)
         unit, root = np.linalg.inv(_square_root(reference)), _square_root(limit)
         correction = np.eye(len(v)) + (unit @ edge @ unit - np.eye(len(v))) * fade
-        return root @ correction @ root, limit_psi + (psi - reference_psi) * fade
-    clipped = np.maximum(v, limits.resolution)
-    edge, psi = information(rule, (u * (1 - clipped)) @ u.T, blurred, fineness)
-    scale = (u * (clipped / v) ** (0.25 if limits.discrete else 0.5)) @ u.T
-    share = 1.0 if limits.discrete else _pinned(rule, u[:, v < limits.resolution])
-    return (1 - share) * edge + share * scale @ edge @ scale, psi
+        value = root @ correction @ root
+        error = 0.3 * fade * (1 - fade) * float(np.abs(correction - np.eye(len(v))).max() * np.abs(limit).max())
+        return Narrow(value, limit_psi + (psi - reference_psi) * fade, error)
+    # Continue the power law between one and two times the resolution: V^-1 where labels pin the narrow directions,
+    # V^-1/2 beside jumps, less where the other directions blur the label.
+    small = v < limits.resolution
+    edge_v, wider_v = (np.where(small, k * limits.resolution, v) for k in (1.0, 2.0))
+    edge, psi = information(rule, (u * (1 - edge_v)) @ u.T, blurred, fineness)
+    wider, wider_psi = information(rule, (u * (1 - wider_v)) @ u.T, blurred, fineness)
+    at_edge, at_wider = (np.sum(u * (A @ u), 0) for A in (edge, wider))
+    power = np.clip(np.log2(np.maximum(at_edge, 1e-300) / np.maximum(at_wider, 1e-300)), 0.0, 1.0)
+    scale = (u * np.where(small, (edge_v / v) ** (power / 2), 1.0)) @ u.T
+    steps = float(np.log2(edge_v[small] / v[small]).mean())
+    value = scale @ edge @ scale
+    return Narrow(value, psi + (psi - wider_psi) * steps, 0.2 * float(np.abs(value - edge).max()))
 
 
 def _square_root(A: np.ndarray) -> np.ndarray:
     """The symmetric square root, kept positive where labels say nothing about a direction."""
     values, vectors = np.linalg.eigh(A)
     return (vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T
-
-
-def _pinned(rule: LabelRule, directions: np.ndarray) -> float:
-    """The share of labels whose gradient lies in the given directions: only these feel their narrowness."""
-    n = rule.sets.gradient
-    across = np.linalg.norm(n - n @ directions @ directions.T, axis=1)
-    along = np.linalg.norm(n, axis=1)
-    return float(np.sum(rule.mass[(along > 0) & (across < 1e-6 * along)]) / rule.mass.sum())

@@ -1,0 +1,130 @@
+"""Channels of which some projections are known exactly."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from solvable.channels import GenericChannel, multi_channel_of
+from solvable.channels.frozen import FrozenChannel
+from solvable.core.errors import NotSimulable
+from solvable.targets.rotate import rotate
+from solvable.targets.target import Target
+
+FIRST_OF_TWO, FIRST_OF_THREE = np.eye(2)[:, :1], np.eye(3)[:, :1]
+OVERLAPS = [np.diag([0.2, 0.2]), np.diag([0.6, 0.3]), np.array([[0.4, 0.1], [0.1, 0.3]])]
+
+
+@functools.cache
+def frozen(text: str, noise: float = 0.0) -> FrozenChannel:
+    """The channel that is left once z1 is known."""
+    target = Target(text)
+    return FrozenChannel(target, noise, np.eye(target.projections)[:, :1])
+
+
+@pytest.mark.parametrize("text", ["z1**2+sign(z1*z2*z3)", "he4(z1)+sign(z1*z2*z3)"])
+@pytest.mark.parametrize("M", OVERLAPS)
+def test_the_staircase_leaves_a_parity(text, M):
+    """Given z1, the label reveals sign(z2 z3)."""
+    parity = multi_channel_of(Target("sign(z1*z2)"), 0.0)
+    found, expected = frozen(text).information(M), parity.information(M)
+    np.testing.assert_allclose(found.information, expected.information, atol=3 * found.error + 1e-5)
+    assert found.entropy == pytest.approx(expected.entropy, abs=3 * found.entropy_error + 1e-5)
+    assert frozen(text).discrete and frozen(text).projections == 2
+
+
+def test_the_threshold_after_the_first_step():
+    """1 / lambda_max(E[G (x) G]) = pi^2 / 4 exactly, and nothing is learned at once."""
+    here = frozen("z1**2+sign(z1*z2*z3)")
+    found = here.linearisation(np.zeros((2, 2)), np.eye(2))
+    assert 1 / np.linalg.eigvalsh(found.easy)[-1] == pytest.approx(np.pi**2 / 4, rel=1e-5)
+    assert np.abs(found.trivial).max() < 1e-9 and found.error < 1e-5
+    law = here.label_law()
+    assert law.weight.sum() == pytest.approx(1, abs=1e-9)
+    easy = np.einsum("l,lia,ljb->ijab", law.weight, law.G, law.G).reshape(4, 4)
+    np.testing.assert_allclose(easy, found.easy, atol=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.1, 1.0])
+@pytest.mark.parametrize("q", [0.0, 0.5, 0.9])
+def test_a_product_with_one_known_factor(noise, q):
+    """y = z1 z2 + sqrt(D) xi given z1: E[g^2] = E_c[1 / (V + D / c^2)], c ~ N(0, 1)."""
+    V = 1 - q
+    exact = quad(lambda c: c**2 / (c**2 * V + noise) * np.exp(-(c**2) / 2) / np.sqrt(2 * np.pi), -9, 9)[0]
+    found = frozen("z1*z2", noise).information(np.array([[q]]))
+    assert found.information[0, 0] == pytest.approx(exact, abs=3 * found.error + 1e-3 * exact)
+    assert found.error < 0.01 * exact
+
+
+def test_a_product_without_noise_gives_the_other_factor():
+    """Given z1, the label is z2 itself: E[g^2] = 1 / V."""
+    for q in (0.0, 0.7, 0.99):
+        assert frozen("z1*z2").information(np.array([[q]])).information[0, 0] == pytest.approx(1 / (1 - q), rel=2e-3)
+    assert frozen("z1*z2").pinned_mass(np.eye(1)) == pytest.approx(1, abs=1e-9)
+    assert frozen("z1*z2", 0.1).pinned_mass(np.eye(1)) == 0
+
+
+def test_nothing_known_of_the_rest_says_what_the_label_says():
+    """A label that does not depend on z1 is not changed by knowing it."""
+    M = np.array([[0.4, 0.1], [0.1, 0.3]])
+    here = frozen("0*z1 + tanh(z2)*z3 + 0.3*z2**2")
+    found, expected = here.information(M), GenericChannel(Target("tanh(z1)*z2+0.3*z1**2")).information(M)
+    np.testing.assert_allclose(found.information, expected.information, atol=3 * (found.error + expected.error))
+
+
+def test_knowing_a_projection_never_hurts():
+    """E[g g^T] given z1 is at least what it is at an overlap M that leaves z1 uncertain."""
+    target = Target("tanh(z1)*z2+0.3*z1**2")
+    generic = GenericChannel(target, 0.1)
+    left = frozen(target.name, 0.1).information(np.array([[0.3]])).information[0, 0]
+    before = [generic.information(np.diag([q, 0.3])).information[1, 1] for q in (0.2, 0.6, 0.9, 0.99)]
+    assert np.all(np.diff([*before, left]) > 0)
+    assert before[-1] == pytest.approx(left, rel=0.02)
+
+
+def test_freezing_step_by_step():
+    """Knowing z1, then z2, is knowing both; coordinates are those of the complement."""
+    here = frozen("z1*z2*z3", 0.2)
+    twice = here.frozen(np.array([[1.0], [0.0]]))
+    once = FrozenChannel(Target("z1*z2*z3"), 0.2, np.eye(3)[:, :2])
+    assert twice.projections == 1
+    M = np.array([[0.4]])
+    np.testing.assert_allclose(twice.information(M).information, once.information(M).information, atol=1e-10)
+
+
+def test_freezing_a_rotated_direction():
+    """Knowing (z1 + z2)/sqrt(2) of a rotated target is knowing z1 of the plain one."""
+    B = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+    turned = FrozenChannel(rotate(Target("z1*z2"), B), 0.1, B[:, :1])
+    M = np.array([[0.5]])
+    found, expected = turned.information(M), frozen("z1*z2", 0.1).information(M)
+    np.testing.assert_allclose(found.information, expected.information, atol=3 * (found.error + expected.error))
+
+
+def test_prediction_errors_given_a_projection():
+    """Given z1: sign(z2 z3) is predicted as by a parity; z1^2 is known."""
+    M = np.diag([0.6, 0.3])
+    found = frozen("z1**2+sign(z1*z2*z3)").prediction_errors(M)
+    parity = GenericChannel(Target("sign(z1*z2)")).prediction_errors(M)
+    for name in ("generalization_error", "classification_error"):
+        assert found[name][0] == pytest.approx(parity[name][0], abs=3 * (found[name][1] + parity[name][1]) + 2e-3)
+
+
+def test_a_generic_channel_freezes():
+    left = GenericChannel(Target("z1**2+sign(z1*z2*z3)")).frozen(FIRST_OF_THREE)
+    assert isinstance(left, FrozenChannel) and left.projections == 2
+
+
+def test_a_frozen_channel_has_no_rows():
+    here = frozen("z1*z2", 0.1)
+    for call in (
+        lambda: here.observe(np.zeros(1)),
+        lambda: here.posterior(None, np.zeros((1, 1)), np.eye(1)),
+        lambda: here.predict(np.zeros((1, 1)), np.eye(1)),
+        lambda: here.classify(np.zeros((1, 1)), np.eye(1)),
+    ):
+        with pytest.raises(NotSimulable, match="has no labels of its own"):
+            call()
