@@ -25,8 +25,8 @@ from solvable.lab.study.plan import (
     affordable_size,
     exact_grid,
     last_alpha,
-    run_time,
     simulated_grid,
+    trial_time,
 )
 from solvable.lab.study.words import error_in_words, exponent_in_words, ratio_in_words
 
@@ -215,10 +215,17 @@ def test_runs_keep_away_from_thresholds():
 
 def test_the_size_of_the_runs_is_what_there_is_time_for():
     assert affordable_size(0.1, 7, Effort(), workers=2) == (500, 8)
-    assert affordable_size(3.0, 7, Effort(), workers=2) == (500, 4)
-    assert affordable_size(3.0, 7, Effort(), workers=8) == (500, 8)
+    assert affordable_size(1.0, 7, Effort(), workers=2) == (500, 4)
+    assert affordable_size(1.0, 7, Effort(), workers=4) == (500, 8)
     assert affordable_size(100.0, 7, Effort(), workers=2) == (200, 3)
-    assert 0 < run_time(sv.MultiIndex("abs(z)"), [1.7]) < 60
+    assert 0 < trial_time(sv.MultiIndex("abs(z)"), [1.7]) < 60
+
+
+def test_a_slow_diagnosis_leaves_less_time_for_the_rest():
+    assert Effort().after(0.0) == Effort()
+    late = Effort().after(60.0)
+    assert (late.seconds, late.theory_seconds, late.run_seconds) == (30.0, 10.0, 30.0)
+    assert Effort().after(1000.0).seconds == 18.0
 
 
 def test_what_is_late_is_not_begun():
@@ -229,7 +236,7 @@ def test_what_is_late_is_not_begun():
 
 
 def test_without_time_there_is_a_report_without_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr("solvable.lab.study.run.QUICK", Effort(theory_seconds=1.0, last_call=-1.0, sizes=((20, 2),)))
+    monkeypatch.setattr("solvable.lab.study.run.QUICK", Effort(seconds=-1.0, theory_seconds=1.0, sizes=((20, 2),)))
     (tmp_path / "simulation.nc").write_text("of an earlier study")
     found = study("sign(z)", out=tmp_path, quick=True, progress=False)
     assert found.simulated is None and found.agreement == [] and "simulation.nc" not in [p.name for p in found.files]

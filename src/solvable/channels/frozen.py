@@ -137,6 +137,11 @@ class FrozenChannel(MultiChannel):
         together = np.concatenate([self.directions, self._left @ directions], 1)
         return FrozenChannel(self.target, self.noise, together)
 
+    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+        from solvable.channels.prediction_errors import prediction_errors
+
+        return prediction_errors(self, self.directions @ self.directions.T + self._left @ M @ self._left.T)
+
     def errors_of_predictions(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
         """As `GenericChannel.errors_of_predictions`, given the known projections."""
         found = []

@@ -248,10 +248,19 @@ def _blurred_panel(rule: LabelRule, k: int, y: np.ndarray, width: float) -> np.n
     _, slope = panel.at(nodes)
     low, high = (panel.position(y + side * _NOISE_REACH * width)[0] for side in (-1.0, 1.0))
     x, w = gauss_legendre(_NOISE_NODES)
-    s = low[:, None] + (high - low)[:, None] * x
-    kernel = _density(y[:, None] - panel.at(s.ravel())[0].reshape(s.shape), width**2) * w * (high - low)[:, None]
+
+    def kernel(rows: np.ndarray, s: np.ndarray) -> np.ndarray:
+        place = panel.at(s.ravel())[0].reshape(s.shape)
+        return _density(y[rows, None] - place, width**2) * w * (high - low)[rows, None]
+
+    columns = np.zeros((len(y), rule.nodes))
+    whole = (low == 0) & (high == 1)
+    cut = (low < high) & ~whole
+    columns[whole] = kernel(whole, x[None]) @ _lagrange(nodes, x)
+    s = low[cut, None] + (high - low)[cut, None] * x
     basis = _lagrange(nodes, s.ravel()).reshape(*s.shape, rule.nodes)
-    return np.einsum("yf,yfn->yn", kernel, basis, optimize=True) * slope
+    columns[cut] = np.einsum("yf,yfn->yn", kernel(cut, s), basis, optimize=True)
+    return columns * slope
 
 
 def noisy_nodes(rule: LabelRule, width: float) -> tuple[np.ndarray, np.ndarray]:

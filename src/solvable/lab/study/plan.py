@@ -26,25 +26,32 @@ BEYOND = 1.6
 _SPANS = (1.0, 1.5, 2.25)
 _LEARNED = 0.5
 _NO_THRESHOLD = (1.0, 2.0, 4.0, 8.0)
-_FINEST, _COARSEST = 160, 10
-_D = 500
+_FINEST, _COARSEST = 160, 8
+_TRIAL = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
     """How much time a study may take, and the dimensions and numbers of runs it chooses from, best first.
 
-    The runs are planned to take `run_seconds`; what is not begun after `last_call` is left out.
+    Theory and runs are planned to take `theory_seconds` and `run_seconds`, less if the diagnosis was slow: a run that
+    is not begun within `seconds` of the study's beginning is left out.
     """
 
+    seconds: float = 90.0
     theory_seconds: float = 25.0
     run_seconds: float = 50.0
-    last_call: float = 65.0
-    sizes: tuple[tuple[int, int], ...] = ((_D, 8), (_D, 6), (_D, 4), (_D, 3), (300, 3), (200, 3))
+    sizes: tuple[tuple[int, int], ...] = ((500, 8), (500, 6), (500, 4), (500, 3), (300, 3), (200, 3))
     points: int = 7
 
+    def after(self, elapsed: float) -> Effort:
+        """What can still be done after some seconds; a little always can, so that every study has runs to show."""
+        left = max(self.seconds - elapsed, self.seconds / 5)
+        theory, runs = min(self.theory_seconds, left / 3), min(self.run_seconds, left)
+        return dataclasses.replace(self, seconds=left, theory_seconds=theory, run_seconds=runs)
 
-QUICK = Effort(theory_seconds=5.0, run_seconds=8.0, last_call=16.0, sizes=((300, 4), (300, 3), (200, 3)), points=5)
+
+QUICK = Effort(seconds=30.0, theory_seconds=5.0, run_seconds=8.0, sizes=((300, 4), (300, 3), (200, 3)), points=5)
 
 
 def last_alpha(model: Model, marks: Iterable[float]) -> float:
@@ -89,20 +96,20 @@ def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarra
     return np.unique(chosen)
 
 
-def run_time(model: Model, alphas: Sequence[float]) -> float:
-    """The seconds of computing that a run at full size takes, a mean over some alphas, once everything is compiled."""
-    run_once(model, AMP(), _D // 10, 0, {"alpha": alphas[0]})
+def trial_time(model: Model, alphas: Sequence[float]) -> float:
+    """The seconds of computing that a small run takes, a mean over some alphas, once everything is compiled."""
+    run_once(model, AMP(), _TRIAL, 0, {"alpha": alphas[0]})
     start = time.thread_time()  # not the time by the clock: the choice shall not depend on what else is running
     for alpha in alphas:
-        run_once(model, AMP(), _D, 0, {"alpha": alpha})
+        run_once(model, AMP(), _TRIAL, 1, {"alpha": alpha})
     return (time.thread_time() - start) / len(alphas)
 
 
 def affordable_size(seconds: float, points: int, effort: Effort, workers: int) -> tuple[int, int]:
-    """The dimension and the number of runs at each point that fit the time, if a run at full size takes `seconds`."""
+    """The dimension and the number of runs at each point that fit the time, if a small run takes `seconds`."""
     for d, seeds in effort.sizes:
-        # The channel takes most of the time, and it grows with the number of samples.
-        if seconds * d / _D * seeds * points / workers <= effort.run_seconds:
+        # The channel takes most of the time; it grows with the number of samples, some of the rest does not.
+        if 0.7 * seconds * d / _TRIAL * seeds * points / workers <= effort.run_seconds:
             return d, seeds
     return effort.sizes[-1]
 

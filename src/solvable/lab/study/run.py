@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -26,8 +27,8 @@ from solvable.lab.study.plan import (
     affordable_size,
     exact_grid,
     last_alpha,
-    run_time,
     simulated_grid,
+    trial_time,
 )
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
@@ -133,6 +134,7 @@ def study(
 
 
 def _compute(model, d, seeds, ratios, effort, executor, workers, progress) -> Study:
+    start = time.monotonic()
     for _ in range(workers):
         executor.submit(load_models)  # processes start and import while this one diagnoses
     with stage("diagnosis and thresholds", progress):
@@ -144,14 +146,15 @@ def _compute(model, d, seeds, ratios, effort, executor, workers, progress) -> St
         ratios = simulated_grid(top, marks, effort.points) if ratios is None else ratios
         top = max(top, 1.02 * float(ratios[-1]))
         asked = d is not None and seeds is not None
-        trial = None if asked else executor.submit(run_time, model, (float(np.median(ratios)), float(ratios[-1])))
-        grid = exact_grid(model, top, marks, ratios, effort)
+        trial = None if asked else executor.submit(trial_time, model, (float(np.median(ratios)), float(ratios[-1])))
+        grid = exact_grid(model, top, marks, ratios, effort.after(time.monotonic() - start))
     exact = learning_curve(model, [BayesOptimal(), AMP()], progress=progress, alpha=grid)
+    effort = effort.after(time.monotonic() - start)
     with stage("trial run", progress):
         size = (0, 0) if trial is None else _size(trial, len(ratios), effort, workers)
     d, seeds = d or size[0], seeds or size[1]
     # Runs that were asked for are made, however long they take.
-    in_time = executor if asked else Deadline(executor, effort.last_call)
+    in_time = executor if asked else Deadline(executor, effort.seconds)
     try:
         simulated = learning_curve(model, AMP(), d, seeds, in_time, progress, alpha=ratios)
     except TimeoutError:
