@@ -17,10 +17,12 @@ from solvable.channels.levels.surface import Surface
 from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, complement
 from solvable.core.errors import NotSimulable
 from solvable.numerics.gaussian import normal_density
+from solvable.targets.adapted import adapted_basis
 from solvable.targets.target import Target
 
 _STEP = 0.5
 _RADIUS = 5.0
+_ALIGNED = 1e-6
 _FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
 
 
@@ -42,7 +44,13 @@ class FrozenChannel(MultiChannel):
     def __init__(self, target: Target, noise: float, directions: np.ndarray):
         self.target, self.noise, self.directions = target, noise, directions
         self._left = complement(directions)
-        self._surface = Surface.of(target, np.concatenate([directions, self._left], 1))
+        # Averages run over coordinates in which the planes of breaks are axis planes, where there are such.
+        adapted = adapted_basis(target)
+        inside = adapted[:, np.linalg.norm(directions.T @ adapted, axis=0) < _ALIGNED]
+        together = np.concatenate([directions, inside], 1)
+        basis = np.concatenate([together, complement(together)], 1)
+        self._turn = self._left.T @ basis[:, directions.shape[1] :]
+        self._surface = Surface.of(target, basis)
 
     @property
     def projections(self) -> int:
@@ -86,6 +94,7 @@ class FrozenChannel(MultiChannel):
         return MatrixInformation(fine, psi, float(np.abs(fine - coarse).max()) + extra, abs(psi - coarse_psi))
 
     def _information(self, M: np.ndarray, fineness: float) -> Narrow:
+        M = self._turn.T @ M @ self._turn
         m, u = np.linalg.eigh(M)
         v = np.maximum(1 - m, 1e-300)
         matrix, psi, extra = np.zeros(M.shape), 0.0, 0.0
@@ -98,15 +107,16 @@ class FrozenChannel(MultiChannel):
             matrix += chance * found.information
             psi += chance * found.entropy
             extra += chance * found.error
-        return Narrow(matrix, psi, extra)
+        return Narrow(self._turn @ matrix @ self._turn.T, psi, extra)
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         found = []
         k = basis.shape[1]
+        inner, directions = self._turn.T @ M @ self._turn, self._turn.T @ basis
         for fineness in (1.0, COARSE):
             trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
             for chance, rule, _, noise in self.parts(fineness):
-                first, second = second_moments(rule, M, basis, noise, fineness)
+                first, second = second_moments(rule, inner, directions, noise, fineness)
                 trivial += chance * first
                 easy += chance * second
             found.append((trivial, easy))
@@ -118,8 +128,8 @@ class FrozenChannel(MultiChannel):
         laws = [(part.chance, law_of(part.rule, part.noise)) for part in self.parts(fineness)]
         return MultiLabelLaw(
             np.concatenate([chance * law.weight for chance, law in laws]),
-            np.concatenate([law.mean for _, law in laws]),
-            np.concatenate([law.G for _, law in laws]),
+            np.concatenate([law.mean for _, law in laws]) @ self._turn.T,
+            self._turn @ np.concatenate([law.G for _, law in laws]) @ self._turn.T,
         )
 
     def pinned_mass(self, directions: np.ndarray) -> float:
@@ -127,10 +137,10 @@ class FrozenChannel(MultiChannel):
             return 0.0
         total = 0.0
         for chance, rule, _, _ in self.parts(1.0):
-            gradient = rule.sets.gradient
+            gradient = rule.sets.gradient @ self._turn.T
             along = np.linalg.norm(gradient, axis=1)
             across = np.linalg.norm(gradient - gradient @ directions @ directions.T, axis=1)
-            total += chance * np.sum(rule.mass[(along > 0) & (across <= 1e-6 * along)]) / rule.mass.sum()
+            total += chance * np.sum(rule.mass[(along > 0) & (across <= _ALIGNED * along)]) / rule.mass.sum()
         return float(total)
 
     def frozen(self, directions: np.ndarray) -> MultiChannel:
@@ -144,11 +154,12 @@ class FrozenChannel(MultiChannel):
 
     def errors_of_predictions(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
         """As `GenericChannel.errors_of_predictions`, given the known projections."""
+        inner = self._turn.T @ M @ self._turn
         found = []
         for fineness in (1.0, COARSE):
             total: dict[str, float] = {}
             for chance, rule, _, _ in self.parts(fineness):
-                for name, value in prediction_errors(rule, M, fineness).items():
+                for name, value in prediction_errors(rule, inner, fineness).items():
                     total[name] = total.get(name, 0.0) + chance * value
             found.append(total)
         fine, coarse = found

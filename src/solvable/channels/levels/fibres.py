@@ -16,6 +16,7 @@ from solvable.numerics.gaussian import gauss_legendre
 _BESIDE = 1e-9
 _REACH = 7.0
 _CELL = 0.25
+_ROUNDING = 1e-9
 _EXTRA = {1: 0.0, 2: 10.0, 3: 6.0, 4: 3.0}
 """How much finer lines lie near the centres than elsewhere, by the number of projections."""
 
@@ -140,7 +141,7 @@ def _with_jumps(surface: Surface, grid: Fibres, t: np.ndarray, g: np.ndarray) ->
     """For a piecewise constant callable: the nodes with both sides of every change of value added."""
     draft = dataclasses.replace(grid, t=t)
     wide = np.diff(t, axis=1) > 10 * _BESIDE
-    line, cell = np.nonzero((g[:, 1:] != g[:, :-1]) & wide)
+    line, cell = np.nonzero(~_same(g[:, 1:], g[:, :-1]) & wide)
     return _inserted(draft, t, [(line, _change(surface.function, draft, line, cell))]) if line.size else t
 
 
@@ -150,9 +151,14 @@ def _change(function: Function, grid: Fibres, line: np.ndarray, cell: np.ndarray
     start = function(grid.points(line, low))
     for _ in range(45):
         middle = (low + high) / 2
-        left = function(grid.points(line, middle)) == start
+        left = _same(function(grid.points(line, middle)), start)
         low, high = np.where(left, middle, low), np.where(left, high, middle)
     return (low + high) / 2
+
+
+def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Whether values of a piecewise constant function are equal, up to the rounding of turned coordinates."""
+    return np.abs(a - b) <= _ROUNDING * (1 + np.abs(b))
 
 
 def _inserted(grid: Fibres, t: np.ndarray, found: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

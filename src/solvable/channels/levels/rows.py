@@ -4,8 +4,9 @@ The points depend on the label only, so they are found once; at each omega and V
 with weights w_k N(z_k; omega, V). With noise the points are a fixed grid weighted by N(y - g(z_k); noise) as long as
 that resolves the noise, and otherwise the level sets of three labels around y, a Gauss-Hermite rule in the noise.
 
-Where V is narrower than the points resolve, g is linear over the posterior, which is then Gaussian: the mean solves
-z = omega + V n (y - g(z) - n.(omega - z)) / s with n = grad g(z), s = n^T V n + noise, and Cov = V - V n n^T V / s.
+Where V is narrower than the points resolve in all directions, g is linear over the posterior, which is then Gaussian:
+the mean solves z = omega + V n (y - g(z) - n.(omega - z)) / s with n = grad g(z), s = n^T V n + noise, and
+Cov = V - V n n^T V / s.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from solvable.channels.levels.points import PointSets, level_points
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.blas import single_thread
 
-_STEP = {1: 0.5, 2: 0.2, 3: 0.5, 4: 0.9}
+_STEP = {1: 0.5, 2: 0.16, 3: 0.5, 4: 0.9}
 _RADIUS = {1: 7.0, 2: 6.0, 3: 5.4, 4: 5.0}
 _MOST_NODES = {1: 4_000, 2: 12_000, 3: 30_000, 4: 30_000}
 _LAYERS = {1: 16, 2: 8, 3: 5, 4: 4}
+_ALL_NARROW = 3.0
 _ACCURACY = 1e-6
 _LEAST_SHARE = 3e-4
 _STEEP = {1: 0.97, 2: 0.97, 3: 0.8, 4: 0.8}
@@ -106,11 +108,24 @@ class RowPosterior:
         return Observation(y, own, sets, atom)
 
     def posterior(self, seen: Observation, omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
-        """log Z (n,), mean (n, r), covariance (n, r, r)."""
+        """log Z (n,), mean (n, r), covariance (n, r, r).
+
+        Where some directions are too narrow and others are not, g and its derivative are those at a V widened to the
+        resolution: a label says a little less than it could, and never more.
+        """
+        v, u = np.linalg.eigh(V)
+        if v[0] >= self.resolution or v[-1] < _ALL_NARROW * self.resolution or self._surface.discrete:
+            return self._posterior(seen, omega, V)
+        wide = (u * np.maximum(v, self.resolution)) @ u.T
+        log_Z, mean, covariance = self._posterior(seen, omega, wide)
+        back = V @ np.linalg.inv(wide)
+        return log_Z, omega + (mean - omega) @ back.T, V - back @ (wide - covariance) @ back.T
+
+    def _posterior(self, seen: Observation, omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
         n = len(seen.y)
         log_Z, mean = np.zeros(n), np.array(omega, float)
         covariance = np.broadcast_to(V, (n, self._r, self._r)).copy()
-        narrow = np.linalg.eigvalsh(V)[0] < self.resolution
+        narrow = np.linalg.eigvalsh(V)[0] < self.resolution * (1 - 1e-9)
         if narrow and not self._surface.discrete:
             rows = np.nonzero(seen.atom < 0)[0]
             log_Z[rows], mean[rows], covariance[rows] = self._linear(seen.y[rows], omega[rows], V)
