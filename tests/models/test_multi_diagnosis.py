@@ -41,10 +41,10 @@ EASY = [
     ("z1**2+z2**2", 0.0, 1.0, 1e-4),
     ("abs(z1)+abs(z2)", 0.0, 1.06798754, 1e-3),
     ("z1**2*z2**2", 0.0, 1.46154512, 1e-3),
-    ("cos(z1)+z2**2", 0.0, 0.524292963, 1e-3),
+    pytest.param("cos(z1)+z2**2", 0.0, 0.524292963, 1e-3, marks=pytest.mark.slow),
     ("exp(z1*z2/3)", 0.0, 0.593751098, 1e-3),
     ("(z1+z2)*(z1-z2)/2", 0.0, 0.593751098, 1e-3),
-    ("z1**2+z2**2*z3**2", 0.0, 1.13298775, 1e-3),
+    pytest.param("z1**2+z2**2*z3**2", 0.0, 1.13298775, 1e-3, marks=pytest.mark.slow),
     ("sign(z1**2+z2**2-1)", 0.0, 4 * (np.exp(0.5) - 1), 1e-3),
 ]
 
@@ -71,7 +71,8 @@ def test_the_grand_staircase():
 def test_a_staircase_that_gradients_do_not_see():
     """he4(z1) + sign(z1 z2 z3): easy for AMP, a leap of three for methods linear in the label."""
     found = diagnose("he4(z1)+sign(z1*z2*z3)")
-    assert_near(found, 0.68785, 1e-3)
+    # 1 / E[(E[z1^2|y] - 1)^2] by a quadrature over y that knows the preimages z1^2 = 3 +- sqrt(y - s + 6).
+    assert_near(found, 0.68785346, 1e-3)
     assert_near(found, PARITY, 1e-3, step=1)
     assert (found.information_exponent, found.leap_exponent, found.generative_exponent) == (3, 3, 2)
     assert [s.leap for s in found.csq_staircase] == [3]
@@ -88,7 +89,11 @@ def test_a_parity_of_three_is_hard():
 
 @pytest.mark.parametrize(
     "text, leaps",
-    [("z1 + z1*z2", [1, 1]), ("z1 + he3(z1)*z2 + he3(z2)*z3", [1, 1, 1]), ("z1*z2*z3 + z1 + z1*z2", None)],
+    [
+        ("z1 + z1*z2", [1, 1]),
+        ("z1 + he3(z1)*z2 + he3(z2)*z3", [1, 1, 1]),
+        pytest.param("z1*z2*z3 + z1 + z1*z2", None, marks=pytest.mark.slow),
+    ],
 )
 def test_chains_of_trivial_steps(text, leaps):
     found = diagnose(text)
@@ -100,16 +105,16 @@ def test_chains_of_trivial_steps(text, leaps):
         assert [s.leap for s in found.csq_staircase] == leaps
 
 
-def test_trivial_then_hard():
-    """z1 + sign(z2 z3 z4) would be a parity of three given z1, which never comes; here with three projections."""
+@pytest.mark.slow
+def test_a_trivial_step_opens_an_easy_one():
+    """z1 + sign(z1 z2 z3): without noise z1 is soon exact, and the rest is a parity of two."""
     found = diagnose("z1 + sign(z1*z2*z3)")
     assert found.staircase[0].kind == "trivial"
     np.testing.assert_allclose(spanned(found.staircase[0].directions)[0, 0], 1, atol=1e-6)
-    # Without noise z1 is soon exact, and the rest is a parity of two.
     assert found.staircase[1].kind == "easy" and found.staircase[1].alpha == pytest.approx(PARITY, rel=1e-3)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "text, exact", [("z1*z2", 0.593751098), ("abs(z1)+abs(z2)", 1.06798754), ("sign(z1*z2)", PARITY)]
 )
@@ -239,7 +244,7 @@ def test_four_projections_have_no_learning_curve():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "text", [*(t for t, noise, *_ in EASY if not noise), "he4(z1)+sign(z1*z2*z3)", "z1**2+z2**2+z3**2+z4**2"]
+    "text", ["z1**2+z2**2*z3**2", "cos(z1)+z2**2", "he4(z1)+sign(z1*z2*z3)", "z1**2+z2**2+z3**2+z4**2"]
 )
 def test_a_diagnosis_takes_less_than_ten_seconds(text):
     """Warm, by the processor time of this process on at most two cores."""
