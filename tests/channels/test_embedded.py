@@ -56,7 +56,7 @@ def test_rows_are_those_of_one_projection(text):
     omega = 0.4 * z + 0.3 * rng.standard_normal((40, 2))
     y = embedded.sample(z, np.random.default_rng(2))
     found = embedded.posterior(embedded.observe(y), omega, V)
-    v = UNIT @ V @ UNIT
+    v = float(UNIT @ V @ UNIT)
     plain = scalar.posterior(scalar.observe(y), omega @ UNIT, v)
     np.testing.assert_allclose(found.mean @ UNIT, plain.mean, atol=1e-9)
     np.testing.assert_allclose(np.einsum("i,nij,j->n", UNIT, found.covariance, UNIT), plain.variance, atol=1e-9)

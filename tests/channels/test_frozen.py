@@ -97,6 +97,7 @@ def test_freezing_step_by_step():
     np.testing.assert_allclose(twice.information(M).information, once.information(M).information, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_breaks_of_the_rest_are_found_in_any_coordinates():
     """A function without a formula, turned at random: given its z1 the label is a parity all the same."""
     B = np.linalg.qr(np.random.default_rng(8).standard_normal((3, 3)))[0]

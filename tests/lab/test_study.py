@@ -19,7 +19,7 @@ from solvable.core.plain import to_json
 from solvable.lab.study import study
 from solvable.lab.study.baseline import kernel_errors
 from solvable.lab.study.plan import (
-    QUICK,
+    Costs,
     Deadline,
     Effort,
     affordable_size,
@@ -120,8 +120,7 @@ def test_thresholds_that_cannot_be_computed_come_from_the_staircase(tmp_path, mo
     def fail(model):
         raise np.linalg.LinAlgError("singular")
 
-    monkeypatch.setattr("solvable.lab.study.run.thresholds", fail)
-    monkeypatch.setattr("solvable.lab.grids.thresholds", fail)
+    monkeypatch.setattr("solvable.lab.study.compute.thresholds", fail)
     found = study("abs(z)", out=tmp_path, alpha=[0.3], **SMALL | {"seeds": 1})
     assert found.thresholds == {"weak_recovery": pytest.approx(0.5)}
 
@@ -200,9 +199,26 @@ def test_the_grid_reaches_beyond_the_last_threshold():
     assert last_alpha(noisy, [1.76]) > 1.6 * 1.76  # little is learned at 1.6 times the threshold
     assert last_alpha(sv.MultiIndex("sign(z)"), [0.0]) == 2.0
     assert last_alpha(sv.MultiIndex("z**2*exp(-z**2)"), [np.inf, 1.0]) == 1.6
-    grid = exact_grid(model, 1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), QUICK)
+    grid = exact_grid(1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), 50)
     assert grid[0] == 0 and grid[-1] == 1.8 and np.all(np.diff(grid) > 0)
     assert {0.123, 0.5 * 0.998, 0.5 * 1.002} <= set(grid) and grid.max() == 1.8
+
+
+def test_what_cannot_be_afforded_is_left_out():
+    assert exact_grid(1.8, [0.5], np.array([0.3, 1.5]), 2).tolist() == [0.0, 0.3, 1.5]
+    assert len(exact_grid(1.8, [], np.array([0.3, 1.5]), 10**6)) == 162
+    assert Costs(amp=0.5, bayes=1.0).thresholds == 30.0
+    measured = Costs.of(sv.MultiIndex("abs(z)"), 1.8)
+    assert 0 < measured.amp < 30 and 0 < measured.bayes < 30
+
+
+def test_a_slow_target_is_studied_at_fewer_points_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("solvable.lab.study.compute.Costs.of", lambda model, top: Costs(amp=9.0, bayes=60.0))
+    options = SMALL | {"quick": False, "d": 30}
+    found = study("abs(z)", out=tmp_path, **options)
+    assert found.thresholds == {"weak_recovery": pytest.approx(0.5)} == found.exact.thresholds
+    assert found.exact.learners == ("amp",) and found.simulated.dataset.sizes["alpha"] == 3
+    assert len(found.remarks) == 3 and all(text in (tmp_path / "report.md").read_text() for text in found.remarks)
 
 
 def test_runs_keep_away_from_thresholds():

@@ -33,12 +33,14 @@ def learning_curve(
     seeds: int | Sequence[int] = 16,
     executor: Executor | None = None,
     progress: bool = True,
+    marks: dict[str, float] | None = None,
     **axes: Any,
 ) -> Curve:
     """Theory along one axis and, if `d` is given, simulations of dimension `d` at the same points.
 
     **Arguments:** `learners`, one or several; `seeds`, how many runs a point (0, 1, ...) or which; `executor`, any
-    `concurrent.futures` executor for the runs; the model's axes by keyword, and numeric fields of the model or the
+    `concurrent.futures` executor for the runs; `marks`, the thresholds to keep with the curve (those of the model
+    unless told; finding them can take long); the model's axes by keyword, and numeric fields of the model or the
     learners if they are to be varied. Exactly one of these is a grid.
 
     **Returns:** a `Curve`. Each run uses one BLAS thread and its own seed, so the values do not depend on the number
@@ -49,7 +51,7 @@ def learning_curve(
         given = ", ".join(grid) or "none"
         raise ValueError(f"exactly one axis must be a grid (a one-dimensional array of values); got {given}.")
     fixed = {name: value for name, value in axes.items() if name not in grid}
-    return _curve(model, learners, grid, fixed, d, seeds, executor, progress)
+    return _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks)
 
 
 def phase_diagram(
@@ -107,7 +109,7 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def _curve(model, learners, grid, fixed, d, seeds, executor, progress) -> Curve:
+def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=None) -> Curve:
     check_model(model)
     learners = _check_learners(learners)
     seeds = _check_seeds(seeds)
@@ -144,7 +146,7 @@ def _curve(model, learners, grid, fixed, d, seeds, executor, progress) -> Curve:
     errors = [outcome for *_, outcome in outcomes if isinstance(outcome, Exception)]
     if errors and len(errors) == len(outcomes):
         raise errors[0]
-    marks = _thresholds(lines[0].model, grid)
+    marks = _thresholds(lines[0].model, grid) if marks is None else marks
     return Curve(assemble(model, learners, grid, fixed, d, seeds, predictions, outcomes, marks))
 
 

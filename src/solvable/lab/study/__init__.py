@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.lab.study.run import Study, study
+from solvable.lab.study.findings import Study
+from solvable.lab.study.run import study
 
 __all__ = ["Study", "study"]

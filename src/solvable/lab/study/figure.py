@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from solvable.lab.curve import Curve
-    from solvable.lab.study.run import Study
+    from solvable.lab.study.findings import Study
 
 _SHOWN = 0.02
 """The baseline is drawn up to the degree that leaves less than this part of the variance, or as far as it is known."""
@@ -61,15 +61,16 @@ def image(figure: Figure, kind: str) -> bytes:
 def draw_baseline(ax: Axes, study: Study) -> None:
     """The kernel's error as a staircase in kappa = log n / log d, and how far AMP comes at kappa = 1, n = alpha d."""
     errors = study.kernel_errors
+    color = plots.COLORS[study.exact.learners.index("amp")]
     alpha, reached = reached_by_amp(study.exact)
     small = np.nonzero(errors < _SHOWN * errors[0])[0]
     last = max(int(small[0]) if small.size else len(errors) - 1, 3)
     levels = errors[: last + 1]
     ax.stairs(levels, np.arange(last + 2), baseline=None, color=plots.COLORS[2], linewidth=1.4, label="kernel")
-    ax.plot([1, 1], [errors[0], reached], color=plots.COLORS[1], linewidth=1.4)
-    ax.plot([1, last + 1], [reached, reached], ":", color=plots.COLORS[1], linewidth=1.0)
+    ax.plot([1, 1], [errors[0], reached], color=color, linewidth=1.4)
+    ax.plot([1, last + 1], [reached, reached], ":", color=color, linewidth=1.0)
     label = rf"AMP, theory, $n = {alpha:.3g}\,d$"
-    ax.plot([1], [reached], "s", color=plots.COLORS[1], mfc="white", mew=0.9, label=label, clip_on=False, zorder=3)
+    ax.plot([1], [reached], "s", color=color, mfc="white", mew=0.9, label=label, clip_on=False, zorder=3)
     exponent = study.diagnosis.generative_exponent
     if study.diagnosis.verdict == "hard" and math.isfinite(exponent) and exponent / 2 <= last + 1:
         label = rf"$n = d^{{{exponent / 2:g}}}$: best known"

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.core.learners import AMP
+from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Model
 from solvable.core.verbs import predict
 from solvable.lab.grids import run_once
@@ -26,7 +26,9 @@ BEYOND = 1.6
 _SPANS = (1.0, 1.5, 2.25)
 _LEARNED = 0.5
 _NO_THRESHOLD = (1.0, 2.0, 4.0, 8.0)
-_FINEST, _COARSEST = 160, 8
+_FINEST = 160
+_AT_ONCE = 0.2
+_PATIENCE = 3.0
 _TRIAL = 100
 
 
@@ -58,8 +60,10 @@ def last_alpha(model: Model, marks: Iterable[float]) -> float:
     """The largest sample ratio to look at: well beyond the last threshold, and farther if little is learned there."""
     finite = [mark for mark in marks if 0 < mark < math.inf]
     candidates = [BEYOND * max(finite) * span for span in _SPANS] if finite else list(_NO_THRESHOLD)
+    nothing = _error_left(model, 0.0)
     for alpha in candidates:
-        if _error_left(model, alpha) < _LEARNED * _error_left(model, 0.0):
+        start = time.perf_counter()
+        if _error_left(model, alpha) < _LEARNED * nothing or time.perf_counter() - start > _PATIENCE:
             return alpha
     # AMP learns nothing however many samples it gets (a hard target), or so little that the first span shows it.
     return candidates[0] if finite else candidates[2]
@@ -69,16 +73,43 @@ def _error_left(model: Model, alpha: float) -> float:
     return float(predict(model, AMP(), throw=False, alpha=alpha)["estimation_error"])
 
 
-def exact_grid(model: Model, top: float, marks: Iterable[float], runs: np.ndarray, effort: Effort) -> np.ndarray:
-    """Sample ratios from 0 to `top` for the theory, as many as there is time for, with those of the runs and a pair
-    around each threshold."""
-    start = time.perf_counter()
-    predict(model, AMP(), throw=False, alpha=0.61 * top)
-    seconds = time.perf_counter() - start
-    # Bayes-optimal learning compares several fixed points, so the two curves cost about three times one of AMP.
-    count = int(np.clip(effort.theory_seconds / (3 * seconds), _COARSEST, _FINEST))
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """The seconds that an exact value takes, for AMP and for Bayes-optimal learning."""
+
+    amp: float
+    bayes: float
+
+    @classmethod
+    def of(cls, model: Model, top: float) -> Costs:
+        """Measured at typical sample ratios; what is slow the first time, perhaps to compile, is tried again."""
+        found = []
+        for learner in (AMP(), BayesOptimal()):
+            seconds = math.inf
+            for part in (0.61, 0.83):
+                if seconds > _AT_ONCE:
+                    start = time.perf_counter()
+                    predict(model, learner, throw=False, alpha=part * top)
+                    seconds = time.perf_counter() - start
+            found.append(max(seconds, 1e-4))
+        return cls(*found)
+
+    @property
+    def thresholds(self) -> float:
+        """About how long the search for the thresholds takes, which solves for dozens of fixed points."""
+        return 20 * (self.amp + self.bayes)
+
+
+def exact_grid(top: float, marks: Iterable[float], runs: np.ndarray, affordable: int) -> np.ndarray:
+    """Sample ratios from 0 to `top` for the theory: those of the runs, and as many others as are affordable.
+
+    They are spread evenly, with a pair around each threshold, where curves may jump.
+    """
+    more = min(affordable - len(runs), _FINEST)
+    if more < 2:
+        return np.unique([0.0, *runs])
     around = [mark * (1 + side) for mark in marks if 0 < mark < top for side in (-2e-3, 2e-3)]
-    return np.unique(np.concatenate([np.linspace(0.0, top, count + 1), runs, around]))
+    return np.unique(np.concatenate([np.linspace(0.0, top, more), runs, around]))
 
 
 def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from solvable.priors import Gaussian
 
 if TYPE_CHECKING:
     from solvable.lab.curve import Curve
-    from solvable.lab.study.run import Study
+    from solvable.lab.study.findings import Study
 
 _UNLIKELY = 0.01
 """Theory and simulation are said to agree unless the worst deviation is less probable than this."""
@@ -40,6 +40,7 @@ def report(study: Study, png: bytes) -> list[Block]:
         Heading(["What it takes to learn ", Code(study.diagnosis.target)], level=1),
         *_answer(study),
         Picture("study.png", _caption(study), png),
+        *(Paragraph([remark]) for remark in study.remarks),
         *steps(study.diagnosis),
         *_thresholds(study),
         *_comparison(study),

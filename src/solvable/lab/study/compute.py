@@ -1,0 +1,112 @@
+"""The computations of a study, in an order and to an extent that fit its time."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Executor, Future
+
+import numpy as np
+
+from solvable.core.learners import AMP, BayesOptimal
+from solvable.core.verbs import POINT_FAILURES, thresholds
+from solvable.lab.grids import learning_curve
+from solvable.lab.progress import stage
+from solvable.lab.study.baseline import kernel_errors
+from solvable.lab.study.findings import Study
+from solvable.lab.study.plan import (
+    Costs,
+    Deadline,
+    Effort,
+    affordable_size,
+    exact_grid,
+    last_alpha,
+    simulated_grid,
+    trial_time,
+)
+from solvable.models.index import MultiIndex
+from solvable.models.index.diagnosis import Diagnosis, diagnose
+
+_SLOW_THRESHOLDS = "Only the thresholds of the staircase are given: finding the others takes minutes for this target."
+_SLOW_BAYES = "Bayes-optimal learning is left out: computing it takes minutes for this target."
+_SLOW_AMP = "Exact values are given at a few points only: each takes long for this target."
+
+
+def compute(
+    model: MultiIndex,
+    d: int | None,
+    seeds: int | None,
+    ratios: np.ndarray | None,
+    effort: Effort,
+    executor: Executor,
+    workers: int,
+    progress: bool,
+) -> Study:
+    """Diagnosis, exact curves, simulations and baseline of a model; what is None is chosen here."""
+    start = time.monotonic()
+    remarks = []
+    for _ in range(workers):
+        executor.submit(load_models)  # processes start and import while this one diagnoses
+    with stage("diagnosis and thresholds", progress):
+        diagnosis = diagnose(model)
+        known = _staircase(diagnosis)
+        top = last_alpha(model, known.values())
+        costs = Costs.of(model, top)
+        if costs.thresholds > effort.theory_seconds:
+            remarks.append(_SLOW_THRESHOLDS)
+        else:
+            known = _thresholds(model, known)
+            top = last_alpha(model, known.values())
+    with stage("choice of the grid", progress):
+        points = effort.points
+        if costs.amp * points > effort.theory_seconds:
+            points = max(3, int(effort.theory_seconds / costs.amp))
+            remarks.append(_SLOW_AMP)
+        ratios = simulated_grid(top, known.values(), points) if ratios is None else ratios
+        top = max(top, 1.02 * float(ratios[-1]))
+        asked = d is not None and seeds is not None
+        trial = None if asked else executor.submit(trial_time, model, (float(np.median(ratios)), float(ratios[-1])))
+        theory_seconds = effort.after(time.monotonic() - start).theory_seconds
+        learners = [BayesOptimal(), AMP()]
+        if costs.bayes * len(ratios) > 2 * theory_seconds:
+            learners = [AMP()]
+            remarks.append(_SLOW_BAYES)
+        cost = costs.amp + (costs.bayes if len(learners) > 1 else 0.0)
+        grid = exact_grid(top, known.values(), ratios, int(theory_seconds / cost))
+    exact = learning_curve(model, learners, progress=progress, marks=known, alpha=grid)
+    effort = effort.after(time.monotonic() - start)
+    with stage("trial run", progress):
+        size = (0, 0) if trial is None else _size(trial, len(ratios), effort, workers)
+    d, seeds = d or size[0], seeds or size[1]
+    # Runs that were asked for are made, however long they take.
+    in_time = executor if asked else Deadline(executor, effort.seconds)
+    try:
+        simulated = learning_curve(model, AMP(), d, seeds, in_time, progress, known, alpha=ratios)
+    except TimeoutError:
+        simulated = None
+    return Study(model, diagnosis, known, exact, simulated, kernel_errors(model.target), d, seeds, tuple(remarks))
+
+
+def _staircase(diagnosis: Diagnosis) -> dict[str, float]:
+    """The thresholds that the diagnosis has found, by the names that `thresholds` gives them."""
+    later = {f"step_{i}": step.alpha for i, step in enumerate(diagnosis.staircase[1:], start=2) if step.kind == "easy"}
+    return {"weak_recovery": diagnosis.alpha_weak} | later
+
+
+def _thresholds(model: MultiIndex, otherwise: dict[str, float]) -> dict[str, float]:
+    try:
+        return otherwise | thresholds(model)
+    except POINT_FAILURES:
+        return otherwise
+
+
+def _size(trial: Future, points: int, effort: Effort, workers: int) -> tuple[int, int]:
+    """The size of the runs after the time of one; the smallest if that one takes too long to wait for."""
+    try:
+        return affordable_size(trial.result(timeout=effort.run_seconds / 3), points, effort, workers)
+    except TimeoutError:
+        return effort.sizes[-1]
+
+
+def load_models() -> None:
+    """Import what a run needs, in a process that waits for its first."""
+    import solvable.models  # noqa: F401
