@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import solvable as sv
 from solvable.core.errors import NotSolvable
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Data
@@ -233,3 +234,15 @@ def test_labels_that_are_not_numbers_are_never_converged():
     data = PARITY.sample(rng, 50, alpha=3.0)
     outcome = run_amp(PARITY, AMP(), data._replace(X=np.where(data.X > 0.3, np.nan, data.X)), rng)
     assert not outcome.converged and outcome.details["status"] == Status.NONFINITE
+
+
+def test_the_spectral_start_is_offered():
+    model = sv.MultiIndex("sign(z1*z2)")
+    found = sv.simulate(model, sv.AMP(start="spectral"), alpha=6.0, d=150, seed=0)
+    assert found["overlap_1"] > 0.6 and found["overlap_2"] > 0.6
+    with pytest.raises(
+        ValueError, match="start = 'spectral' is not allowed: start must be 'noise' with one projection"
+    ):
+        sv.simulate(sv.MultiIndex("abs(z)"), sv.AMP(start="spectral"), alpha=1.0, d=50, seed=0)
+    with pytest.raises(ValueError, match="start must be 'noise' or 'spectral'"):
+        sv.AMP(start="luck")

@@ -25,14 +25,18 @@ class AMP(Learner):
 
     One step proposes $\\hat w'$ and moves to $\\hat w + \\delta (\\hat w' - \\hat w)$ with $\\delta$ = `damping`, the
     weight of the new iterate (1 is undamped). It stops when the relative change is below `tolerance`, or after
-    `max_steps`. Its theory is the fixed point of state evolution reached from an infinitesimal overlap.
+    `max_steps`. Its theory is the fixed point of state evolution reached from an infinitesimal overlap. `start` is
+    `"noise"`, or `"spectral"` for the estimate of the symmetric spectral method (with several projections).
     """
 
     damping: float = 0.5
     max_steps: int = eqx.field(default=600, static=True)
     tolerance: float = 1e-4
+    start: str = eqx.field(default="noise", static=True)
 
     def __check_init__(self):
+        if self.start not in ("noise", "spectral"):
+            raise bad_parameter("start", self.start, "'noise' or 'spectral'")
         if not (_is_real(self.damping) and 0 < self.damping <= 1):
             raise bad_parameter("damping", self.damping, "a number above 0 and at most 1 (the weight of the new step)")
         if isinstance(self.max_steps, bool) or not isinstance(self.max_steps, numbers.Integral) or self.max_steps < 1:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from solvable.channels import Channel
+from solvable.core.errors import bad_parameter
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Data
 from solvable.core.registry import simulation
@@ -78,7 +79,13 @@ class PriorSignal:
 def run_amp(model: MultiIndex, learner: AMP, data: Data, rng: np.random.Generator) -> Outcome:
     """Approximate message passing from pure noise; the truth is used for scoring only."""
     if model.target.projections > 1:
-        return multi_algorithms.run_amp(model, learner, data, rng)
+        if learner.start == "noise":
+            return multi_algorithms.run_amp(model, learner, data, rng)
+        from solvable.models.index.multi_spectral_algorithms import spectral_start
+
+        return multi_algorithms.run_amp(model, learner, data, rng, *spectral_start(model, data, rng))
+    if learner.start != "noise":
+        raise bad_parameter("start", learner.start, "'noise' with one projection")
     start = uninformed_start(rng, data.X.shape[1], 1)
     return _outcome(model, data, rng, _run(model, data, start, rng, learner))
 
