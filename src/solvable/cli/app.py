@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from solvable.cli.errors import guarded
+from solvable.cli.options import LEARNER_HELP, Json, MaybeTarget, ModelName, Noise, Params, Prior, Target
 
 INTRO = """Exactly solvable models of learning: what can be learned, from how many samples, by which algorithm.
 
@@ -17,21 +18,6 @@ With --json, infinities and NaN are the strings "inf", "-inf" and "nan".
 Bad input ends with exit code 2, a failed computation with 1, each with one line on standard error."""
 
 app = typer.Typer(help=INTRO, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-
-Target = Annotated[str, typer.Argument(metavar="TARGET", help='A function of z (or z1..z4), such as "abs(z)".')]
-MaybeTarget = Annotated[
-    str | None, typer.Argument(metavar="TARGET", help="A function of z (or z1..z4), for models that have one.")
-]
-Noise = Annotated[float | None, typer.Option(help="Variance of the noise added to the label.")]
-Prior = Annotated[
-    str | None, typer.Option(help="Prior of the weights: gaussian, rademacher, gauss-bernoulli:0.2 (its density).")
-]
-ModelName = Annotated[str, typer.Option("--model", help="A model that `solvable models` lists.")]
-Params = Annotated[
-    list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="A field or an axis; repeatable.")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-LEARNER_HELP = "A learner that `solvable models` lists, with fields if need be: amp:damping=0.3"
 
 
 def run(arguments: list[str]) -> int:

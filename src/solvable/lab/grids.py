@@ -7,23 +7,24 @@ values of the axes at once; simulations are independent runs that go through any
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor
 from typing import Any
 
 import numpy as np
 
-from solvable.core.checks import check_axes, check_count, check_learner, check_model, real_array
+from solvable.core.checks import check_axes, check_count, check_model, real_array
 from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.core.model import Learner, Model
 from solvable.core.optimum import is_number
-from solvable.core.registry import find_simulation, find_theory, has_simulation, has_theory
+from solvable.core.registry import has_simulation, has_theory
 from solvable.core.results import Outcome, Prediction
 from solvable.core.verbs import POINT_FAILURES, predict, simulate, thresholds
 from solvable.lab.assemble import assemble
 from solvable.lab.curve import Curve
+from solvable.lab.pairs import check_learners, check_names, check_pairs, check_seeds, with_value
 from solvable.lab.progress import progress_bar
+from solvable.numerics.blas import single_thread
 
 
 def learning_curve(
@@ -95,28 +96,19 @@ class Task:
 
 def run_once(model: Model, learner: Learner, d: int, seed: int, axes: dict[str, float]) -> Outcome:
     """One simulation, without its estimate, on one BLAS thread so that its rounding is the same in any process."""
-    with _blas().limit(limits=1):
+    with single_thread():
         outcome = simulate(model, learner, d=d, seed=seed, **axes)
     return dataclasses.replace(outcome, estimate=None, details={})
 
 
-@functools.cache
-def _blas() -> Any:
-    """The BLAS libraries of this process; looking for them takes longer than a small run, so it is done once."""
-    import scipy.linalg  # noqa: F401  (brings a BLAS of its own, which must be found too)
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
 def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=None) -> Curve:
     check_model(model)
-    learners = _check_learners(learners)
-    seeds = _check_seeds(seeds)
+    learners = check_learners(learners)
+    seeds = check_seeds(seeds)
     if d is not None:
         d = check_count("d", d, least=2)
-    _check_names(model, learners, {**fixed, **grid})
-    _check_pairs(model, learners, d)
+    check_names(model, learners, {**fixed, **grid})
+    check_pairs(model, learners, d)
 
     lines = [task for j, learner in enumerate(learners) for task in _lines(j, model, learner, grid, fixed)]
     solvable = [task for task in lines if has_theory(task.model, task.learner)]
@@ -162,7 +154,7 @@ def _attempt(future: Any, task: Task, d: Any, seed: int) -> Outcome | Exception:
 def _lines(j: int, model: Model, learner: Learner, grid: dict[str, np.ndarray], fixed: dict[str, Any]) -> list[Task]:
     """The grid of one learner, split into tasks over which only axes of the model vary."""
     for name, value in fixed.items():
-        model, learner = _with(model, learner, name, value)
+        model, learner = with_value(model, learner, name, value)
     axes: dict[str, Any] = {name: value for name, value in fixed.items() if name in model.axes}
     along = [name for name in grid if name in model.axes]
     mesh = np.meshgrid(*(grid[name] for name in along), indexing="ij") if along else []
@@ -175,7 +167,9 @@ def _lines(j: int, model: Model, learner: Learner, grid: dict[str, np.ndarray], 
         split = []
         for task in tasks:
             for i, value in enumerate(values):
-                split.append(Task((*task.place, i), *_with(task.model, task.learner, name, float(value)), task.axes))
+                split.append(
+                    Task((*task.place, i), *with_value(task.model, task.learner, name, float(value)), task.axes)
+                )
         tasks = split
     for task in tasks:
         check_axes(task.model, task.axes)
@@ -194,17 +188,6 @@ def _points(task: Task) -> list[Task]:
     return points
 
 
-def _with(model: Model, learner: Learner, name: str, value: Any) -> tuple[Model, Learner]:
-    """The pair with a field set, on whichever of the two has it (a learner without it stays as it is)."""
-    if name in model.axes:
-        return model, learner
-    if name in _fields(learner):
-        return model, learner.with_field(name, value)
-    if name in _fields(model):
-        return model.with_field(name, value), learner
-    return model, learner
-
-
 def _thresholds(model: Model, grid: dict[str, np.ndarray]) -> dict[str, float]:
     """The thresholds to mark: those of a one-axis curve along the model's first axis."""
     if len(grid) != 1 or not model.axes or next(iter(grid)) != model.axes[0]:
@@ -214,52 +197,6 @@ def _thresholds(model: Model, grid: dict[str, np.ndarray]) -> dict[str, float]:
     except (NotSolvable, *POINT_FAILURES):
         return {}
     return {name: float(value) for name, value in known.items() if is_number(value)}
-
-
-def _fields(module: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(module)]
-
-
-def _check_names(model: Model, learners: list[Learner], values: dict[str, Any]) -> None:
-    """Every name is an axis of the model, a field of the model or a field of some learner, and only one of them."""
-    for name, value in values.items():
-        in_learners = [learner for learner in learners if name in _fields(learner)]
-        homes = (name in model.axes) + (name in _fields(model)) + bool(in_learners)
-        if homes > 1:
-            raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
-        if homes == 0:
-            known = [*model.axes, *_fields(model), *(field for learner in learners for field in _fields(learner))]
-            raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
-        if name not in model.axes and np.ndim(value) > 0:
-            owner = in_learners[0] if in_learners else model
-            if not is_number(getattr(owner, name)):
-                raise ValueError(f"{name} cannot be a grid: it is not a number on {type(owner).__name__}.")
-
-
-def _check_pairs(model: Model, learners: list[Learner], d: int | None) -> None:
-    for learner in learners:
-        if not has_theory(model, learner) and (d is None or not has_simulation(model, learner)):
-            if has_simulation(model, learner):
-                hint = "it can be simulated: give the dimension d"
-                raise NotSolvable(f"no theory is registered for {learner} on {type(model).__name__}; {hint}.")
-            find_theory(model, learner)
-    if d is not None and not any(has_simulation(model, learner) for learner in learners):
-        find_simulation(model, learners[0])
-
-
-def _check_learners(learners: Any) -> list[Learner]:
-    if isinstance(learners, (list, tuple)) and not learners:
-        raise bad_parameter("learners", learners, "one learner or a list of them")
-    return [check_learner(learner) for learner in (learners if isinstance(learners, (list, tuple)) else [learners])]
-
-
-def _check_seeds(seeds: Any) -> list[int]:
-    if np.ndim(seeds) == 0:
-        return list(range(check_count("seeds", seeds, least=1)))
-    chosen = [check_count("seeds", seed, least=0) for seed in seeds]
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise bad_parameter("seeds", seeds, "a number of seeds, or a list of different ones")
-    return chosen
 
 
 def _named_grid(which: str, value: Any) -> tuple[str, np.ndarray]:

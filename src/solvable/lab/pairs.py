@@ -1,0 +1,71 @@
+"""Which values a grid may vary, and on what: axes of the model, fields of the model, fields of the learners."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from solvable.core.checks import check_count, check_learner
+from solvable.core.errors import NotSolvable, bad_parameter
+from solvable.core.model import Learner, Model
+from solvable.core.optimum import is_number
+from solvable.core.registry import find_simulation, find_theory, has_simulation, has_theory
+
+
+def with_value(model: Model, learner: Learner, name: str, value: Any) -> tuple[Model, Learner]:
+    """The pair with a field set, on whichever of the two has it (a learner without it stays as it is)."""
+    if name in model.axes:
+        return model, learner
+    if name in fields_of(learner):
+        return model, learner.with_field(name, value)
+    if name in fields_of(model):
+        return model.with_field(name, value), learner
+    return model, learner
+
+
+def fields_of(module: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(module)]
+
+
+def check_names(model: Model, learners: list[Learner], values: dict[str, Any]) -> None:
+    """Every name is an axis of the model, a field of the model or a field of some learner, and only one of them."""
+    for name, value in values.items():
+        in_learners = [learner for learner in learners if name in fields_of(learner)]
+        homes = (name in model.axes) + (name in fields_of(model)) + bool(in_learners)
+        if homes > 1:
+            raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
+        if homes == 0:
+            known = [*model.axes, *fields_of(model), *(field for learner in learners for field in fields_of(learner))]
+            raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
+        if name not in model.axes and np.ndim(value) > 0:
+            owner = in_learners[0] if in_learners else model
+            if not is_number(getattr(owner, name)):
+                raise ValueError(f"{name} cannot be a grid: it is not a number on {type(owner).__name__}.")
+
+
+def check_pairs(model: Model, learners: list[Learner], d: int | None) -> None:
+    for learner in learners:
+        if not has_theory(model, learner) and (d is None or not has_simulation(model, learner)):
+            if has_simulation(model, learner):
+                hint = "it can be simulated: give the dimension d"
+                raise NotSolvable(f"no theory is registered for {learner} on {type(model).__name__}; {hint}.")
+            find_theory(model, learner)
+    if d is not None and not any(has_simulation(model, learner) for learner in learners):
+        find_simulation(model, learners[0])
+
+
+def check_learners(learners: Any) -> list[Learner]:
+    if isinstance(learners, (list, tuple)) and not learners:
+        raise bad_parameter("learners", learners, "one learner or a list of them")
+    return [check_learner(learner) for learner in (learners if isinstance(learners, (list, tuple)) else [learners])]
+
+
+def check_seeds(seeds: Any) -> list[int]:
+    if np.ndim(seeds) == 0:
+        return list(range(check_count("seeds", seeds, least=1)))
+    chosen = [check_count("seeds", seed, least=0) for seed in seeds]
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise bad_parameter("seeds", seeds, "a number of seeds, or a list of different ones")
+    return chosen
