@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from solvable.lab.curve import Curve as Curve
     from solvable.lab.grids import learning_curve as learning_curve
     from solvable.lab.grids import phase_diagram as phase_diagram
+    from solvable.lab.sweep.gather import open as open
+    from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.targets.target import Target as Target
@@ -52,6 +54,8 @@ _HOMES = {
     "solvable.core.verbs": ("optimize", "predict", "simulate", "thresholds"),
     "solvable.lab.curve": ("Curve",),
     "solvable.lab.grids": ("learning_curve", "phase_diagram"),
+    "solvable.lab.sweep.gather": ("open",),
+    "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
     "solvable.targets.target": ("Target",),
     "solvable.models.index.diagnosis": ("diagnose",),

@@ -10,7 +10,7 @@ import toy
 
 import solvable as sv
 from solvable.cli.app import run
-from solvable.cli.parse import find_model, learners_of
+from solvable.lab.named import find_model, learners_of
 
 TOY = ["--model", "regression", "--param", "noise=0.25"]
 

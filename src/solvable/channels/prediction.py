@@ -17,6 +17,8 @@ from solvable.targets.landscape import Landscape
 
 _PANELS = np.array([-10.0, -7.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0])
 _NODES = (10, 16, 32, 64)
+_CHUNK = 128
+"""How many omega are taken at a time: their nodes then stay in the cache."""
 
 
 def predict(shape: Landscape, omega: np.ndarray, V: float) -> np.ndarray:
@@ -117,7 +119,11 @@ def _ties(shape: Landscape, q: float, v: float) -> np.ndarray:
 def _moments(shape: Landscape, omega: np.ndarray, V: float) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of g(z), z ~ N(omega, V)."""
     if not shape.flat.all():
-        return _smooth_moments(shape, omega, V, _nodes(shape))
+        nodes = _nodes(shape)
+        flat = np.ravel(omega)
+        parts = [_smooth_moments(shape, flat[i : i + _CHUNK], V, nodes) for i in range(0, max(1, flat.size), _CHUNK)]
+        mean, variance = (np.concatenate(column).reshape(np.shape(omega)) for column in zip(*parts, strict=True))
+        return mean, variance
     probabilities = class_probabilities(shape, omega, V)
     mean = probabilities @ shape.atoms
     return mean, np.sum(probabilities * (shape.atoms - mean[..., None]) ** 2, -1)

@@ -126,14 +126,13 @@ def write_outputs(curve: Curve, metric: str, paths: list[Path]) -> None:
 
 @contextmanager
 def executor(workers: int) -> Iterator[Any]:
-    """A pool of fresh processes (forking one that has loaded JAX can deadlock), or None for a single worker."""
+    """A pool of processes, or None for a single worker."""
     if workers == 1:
         yield None
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    from solvable.lab.sweep.crews import process_pool
 
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with process_pool(workers) as pool:
         yield pool
 
 

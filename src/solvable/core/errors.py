@@ -19,7 +19,12 @@ class NotSimulable(SolvableError, NotImplementedError):
 
 
 class ConvergenceError(SolvableError, RuntimeError):
-    """A scalar prediction did not succeed; the message says why and what to try."""
+    """A scalar prediction did not succeed; the message says why and what to try.
+
+    `prediction` holds the values with their status, where there are any: None if the theory itself raised.
+    """
+
+    prediction: Any = None
 
 
 class TargetError(SolvableError, ValueError):

@@ -49,7 +49,9 @@ def predict(model: Model, learner: Learner, throw: bool = True, **axes: Any) -> 
     if shape == () and throw and not prediction.converged:
         if isinstance(error, ConvergenceError):
             raise error
-        raise ConvergenceError(_failure(model, learner, arrays, prediction.status, error)) from error
+        failure = ConvergenceError(_failure(model, learner, arrays, prediction.status, error))
+        failure.prediction = prediction if error is None else None
+        raise failure from error
     if shape != () and error is not None:
         failed = int(np.sum(~prediction.converged))
         message = f"{failed} of {prediction.status.size} points failed; the first error: {_one_line(error)}"

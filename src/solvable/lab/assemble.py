@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ from solvable.core.status import Status
 from solvable.core.version import installed_version
 from solvable.lab.store import SCHEMA
 
-NO_THEORY = -1
+NO_THEORY, NOT_COMPUTED, RAISED = -1, -2, -3
+"""What `status` says besides a `Status`."""
 MATRIX = ("row", "column")
 """The dimensions of a metric that is a matrix at each point; both count from 1."""
 
@@ -33,11 +35,15 @@ def assemble(
     predictions: list[tuple[tuple, Prediction]],
     outcomes: list[tuple[tuple, int, Outcome | Exception]],
     thresholds: dict[str, float],
+    marks: dict[str, tuple[tuple[str, ...], Any]] | None = None,
 ) -> xr.Dataset:
-    """The dataset of a curve. Places index (learner, grid...); what was not computed is NaN."""
+    """The dataset of a curve. Places index (learner, grid...); what was not computed is NaN.
+
+    `thresholds` hold for the whole curve; `marks` are those that vary over the grid, with the axes they vary along.
+    """
     dims = ("learner", *grid)
     shape = (len(learners), *(values.size for values in grid.values()))
-    columns = _Columns(dims, shape)
+    columns = Columns(dims, shape)
     status = np.full(shape, NO_THEORY, dtype=np.int64)
     for place, prediction in predictions:
         status[place] = prediction.status
@@ -53,7 +59,7 @@ def assemble(
     variables: dict[str, Any] = columns.arrays(sizes) | {"status": (dims, status)}
 
     if d is not None:
-        runs = _Columns((*dims, "seed"), (*shape, len(seeds)))
+        runs = Columns((*dims, "seed"), (*shape, len(seeds)))
         converged = np.zeros(runs.shape, dtype=bool)
         failed = np.full(runs.shape, "", dtype=object)
         for place, seed, outcome in outcomes:
@@ -67,6 +73,7 @@ def assemble(
         variables |= runs.arrays(sizes) | {"converged_simulation": (runs.dims, converged)}
         if np.any(failed != ""):
             variables["failed"] = (runs.dims, failed.astype(str))
+    variables |= {f"{name}_threshold": mark for name, mark in (marks or {}).items()}
 
     coordinates: dict[str, Any] = {"learner": labels(learners), **grid}
     coordinates["title"] = ("learner", titles(learners))
@@ -74,17 +81,22 @@ def assemble(
         coordinates["seed"] = np.asarray(seeds)
     coordinates |= {dim: np.arange(1, size + 1) for dim, size in sizes.items()}
     dataset = xr.Dataset(variables, coordinates, _attributes(model, learners, grid, fixed, d, thresholds))
-    values = [NO_THEORY, *(int(s) for s in Status)]
-    meanings = ["no theory", *(s.sentence for s in Status)]
-    dataset["status"].attrs = {"flag_values": values, "flag_meanings": json.dumps(meanings)}
-    for name, meaning in model.definitions.items():
-        for ending in ("_theory", "_simulation"):
-            if name + ending in dataset:
-                dataset[name + ending].attrs["long_name"] = meaning
+    explain(dataset, model.definitions)
     return dataset
 
 
-class _Columns:
+def explain(dataset: xr.Dataset, definitions: Mapping[str, str]) -> None:
+    """Say in the variables' attributes what a status means, and what each metric is."""
+    values = [RAISED, NOT_COMPUTED, NO_THEORY, *(int(s) for s in Status)]
+    meanings = ["raised an error", "not computed", "no theory", *(s.sentence for s in Status)]
+    dataset["status"].attrs = {"flag_values": values, "flag_meanings": json.dumps(meanings)}
+    for name, meaning in definitions.items():
+        for ending in ("_theory", "_simulation"):
+            if name + ending in dataset:
+                dataset[name + ending].attrs["long_name"] = meaning
+
+
+class Columns:
     """Values by name and place, made into arrays once all have arrived and it is known which of them are matrices."""
 
     def __init__(self, dims: tuple[str, ...], shape: tuple[int, ...]):
@@ -95,19 +107,26 @@ class _Columns:
         """Keep a value whose first `points` axes run over grid points and whose other axes belong to a matrix."""
         self.values.setdefault(name, []).append((place, np.asarray(value, dtype=np.float64), points))
 
-    def arrays(self, sizes: dict[str, int]) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
-        """Each name's dimensions and array; matrices of the same size share `row` and `column`, noted in `sizes`."""
+    def arrays(self, sizes: dict[str, int], pad: bool = False) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Each name's dimensions and array; matrices of the same size share `row` and `column`, noted in `sizes`.
+
+        Values of one name have one shape, or with `pad` the smaller ones fill the first rows and columns of the largest
+        (a number is then the first entry), and the other entries are missing.
+        """
         found = {}
         for name, values in self.values.items():
             # A prediction that failed everywhere is a plain NaN also where others have a matrix: it stays missing.
             known = [(place, value, points) for place, value, points in values if not np.all(np.isnan(value))]
-            inner = {value.shape[points:] for _, value, points in known or values}
-            if len(inner) > 1:
+            shapes = {value.shape[points:] for _, value, points in known or values}
+            if len(shapes) > 1 and not pad:
                 raise ValueError(f"{name} has different shapes at different points or for different learners.")
-            (inner,) = inner
+            depth = max(map(len, shapes))
+            shapes = {shape + (1,) * (depth - len(shape)) for shape in shapes}
+            inner = tuple(max(shape[axis] for shape in shapes) for axis in range(depth))
             array = np.full(self.shape + inner, np.nan)
-            for place, value, _ in known:
-                array[place] = value
+            for place, value, points in known:
+                value = value.reshape(value.shape + (1,) * (points + depth - value.ndim))
+                array[(*place, *(slice(size) for size in value.shape[points:]))] = value
             found[name] = (self.dims + _matrix_dims(name, inner, sizes), array)
         return found
 
@@ -164,6 +183,7 @@ def _attributes(model, learners, grid, fixed, d, thresholds) -> dict[str, Any]:
         "model": json.dumps(to_json(model.describe())),
         "learners": json.dumps(to_json([learner.describe() for learner in learners])),
         "axes": json.dumps(list(grid)),
+        "model_axes": json.dumps(list(model.axes)),
         "fixed": json.dumps(to_json(fixed)),
         "definitions": json.dumps(dict(model.definitions)),
         "scaling": model.scaling,

@@ -1,0 +1,90 @@
+"""What a point is, in a form that two points share only if they are the same computation.
+
+The id of a point is a digest of this form. So nothing may be left out of it, and a value that has no lasting
+description, such as a function, is refused rather than named.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from solvable.channels.base import Channel
+from solvable.core.model import Learner, Model
+from solvable.targets.target import Target
+
+SCHEMA = 1
+"""Part of every id: raise it when the same description comes to mean another computation."""
+
+
+def identity(value: Any, name: str) -> Any:
+    """The value of the parameter `name` as plain JSON values that determine it; `ValueError` if there are none."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, Target):
+        return _target(value, name)
+    if isinstance(value, (Model, Learner)):
+        return {"name": value.name()} | _fields(value, name)
+    if isinstance(value, Channel) and type(value).__repr__ is not object.__repr__:
+        return repr(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {"class": type(value).__name__} | _fields(value, name)
+    if isinstance(value, (list, tuple)):
+        return [identity(item, name) for item in value]
+    if isinstance(value, dict):
+        return {str(key): identity(value[key], f"{name}.{key}") for key in sorted(value, key=str)}
+    if hasattr(value, "__array__") and not callable(value):
+        return _array(np.asarray(value))
+    raise ValueError(
+        f"{name} = {value!r:.80} is not allowed in a sweep: its points are filed under what {name} is, and a "
+        f"{type(value).__name__} has no lasting description. Give a number, a text such as a formula, or an array."
+    )
+
+
+def dumped(value: Any) -> str:
+    """The one text of plain values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def digest(model: str, learner: str, axes: dict[str, float], d: int | None, seed: int | None) -> str:
+    """The id of a point: a digest of the dumped model and learner, the axes, the size, the seed and the schema."""
+    own = dumped([SCHEMA, {name: _number(value) for name, value in axes.items()}, d, seed])
+    return hashlib.sha256("\n".join((model, learner, own)).encode()).hexdigest()[:32]
+
+
+def _fields(value: Any, name: str) -> dict[str, Any]:
+    return {field.name: identity(getattr(value, field.name), field.name) for field in dataclasses.fields(value)}
+
+
+def _target(target: Target, name: str) -> Any:
+    if target.text is None or target.expression is None:
+        raise ValueError(
+            f"{name} is the function {target.name}, which is not allowed in a sweep: its points are filed under the "
+            "formula, and a function has no lasting description. Write the formula as text, such as 'abs(z)'."
+        )
+    if target.projections == target.expression.projections:
+        return target.text
+    return {"formula": target.text, "projections": target.projections}
+
+
+def _number(value: float) -> float | str:
+    """A float, as text where JSON has no number for it."""
+    return float(value) + 0.0 if np.isfinite(value) else str(float(value))
+
+
+def _array(array: np.ndarray) -> Any:
+    if array.ndim == 0:
+        return identity(array.item(), "array")
+    if array.dtype.kind not in "biufU":
+        raise ValueError(f"an array of {array.dtype} is not allowed in a sweep: it must hold numbers.")
+    content = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+    return {"array": str(array.dtype), "shape": list(array.shape), "sha256": content}

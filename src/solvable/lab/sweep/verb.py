@@ -1,0 +1,139 @@
+"""`sv.sweep`: compute a grid of points, keeping each as soon as it is done, and go on where an earlier run stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import random
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from solvable.core.errors import bad_parameter
+from solvable.core.model import Learner, Model
+from solvable.lab.progress import progress_bar
+from solvable.lab.sweep.configuration import SEEDS, make_plan, read_plan
+from solvable.lab.sweep.crews import crew
+from solvable.lab.sweep.plan import Layout, Plan
+from solvable.lab.sweep.points import Point
+from solvable.lab.sweep.run import execute
+from solvable.lab.sweep.store import FAILED, PointStore
+from solvable.lab.sweep.worker import versions
+
+if TYPE_CHECKING:
+    from solvable.lab.curve import Curve
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """How a sweep ended: points planned, already there at the start, computed now, and failed (now or before)."""
+
+    planned: int
+    before: int
+    computed: int
+    failed: int
+    seconds: float
+
+    def __str__(self) -> str:
+        told = f"{self.planned} points: {self.before} were done, {self.computed} computed in {self.seconds:.1f} s"
+        return f"{told}, {self.failed} failed" if self.failed else told
+
+
+def sweep(
+    model: Model | str | Path | Mapping[str, Any],
+    learners: Learner | Sequence[Learner] | None = None,
+    *,
+    store: str | Path,
+    d: int | Sequence[int] | None = None,
+    seeds: int | Sequence[int] = SEEDS,
+    thresholds: bool = False,
+    workers: int = 1,
+    scheduler: str | None = None,
+    executor: Executor | None = None,
+    retry_failed: bool = False,
+    progress: bool = True,
+    **axes: Any,
+) -> Curve:
+    """Predictions over a grid and, if `d` is given, runs of those dimensions, each kept in the folder `store`.
+
+    **Arguments:** `model` and `learners`, or instead of both a TOML file (or its tables) that describes the whole
+    sweep; the model's axes and any field of the model or of the learners by keyword, where a list makes a grid axis;
+    `d`, one dimension or several; `seeds`, how many runs a point or which; `thresholds`, whether to find those of each
+    model too, which can take long; `workers`, processes on this machine, or `scheduler`, the address of a Dask
+    scheduler, or any `concurrent.futures` `executor`; `retry_failed`, whether points that raised before are tried
+    again.
+
+    **Returns:** a `Curve` of all results, as `sv.open(store)` gives it at any time. Run again, also after a crash, it
+    computes only what is missing. A point that raises is kept with its error. Two processes may share a store.
+    """
+    if isinstance(model, Model):
+        if learners is None:
+            raise bad_parameter("learners", learners, "one learner or a list of them")
+        plan = make_plan(model, learners, d, seeds, thresholds, axes)
+    else:
+        if learners is not None or d is not None or axes or thresholds:
+            raise ValueError("a sweep from a file takes its learners, axes and sizes from the file alone.")
+        plan = read_plan(model)
+    run_sweep(plan, store, workers, scheduler, executor, retry_failed, progress)
+    from solvable.lab.sweep.gather import open as open_store
+
+    return open_store(store)
+
+
+def run_sweep(
+    plan: Plan,
+    folder: str | Path,
+    workers: int = 1,
+    scheduler: str | None = None,
+    executor: Executor | None = None,
+    retry_failed: bool = False,
+    progress: bool = True,
+) -> Summary:
+    """Compute what a plan has left in a store, without gathering the results."""
+    begin = time.perf_counter()
+    layout = plan.layout()
+    store = PointStore(folder, create=True)
+    store.save_plan(layout.id, layout.content | {"id": layout.id, "versions": versions(), "started": _now()})
+    with store.held() as shared:
+        left, before, failed = _left(layout, store, retry_failed)
+        store.log(f"sweep {layout.id}: {len(layout.points)} points, {len(left)} to compute")
+        if shared:  # another process works on this store: in another order the two seldom meet
+            random.Random(os.getpid()).shuffle(left)
+        counts = {False: 0, True: 0}
+        with progress_bar(len(left), "sweep", progress) as show:
+
+            def advance(point_failed: bool) -> None:
+                counts[point_failed] += 1
+                show()
+
+            if left:
+                try:
+                    with crew(workers, scheduler, executor) as hands:
+                        execute(left, store, hands, advance)
+                except BaseException as error:
+                    store.log(f"sweep {layout.id} stopped ({type(error).__name__}): {sum(counts.values())} points done")
+                    raise
+        seconds = time.perf_counter() - begin
+        summary = Summary(len(layout.points), before, sum(counts.values()), failed + counts[True], seconds)
+        store.log(f"sweep {layout.id} finished, {summary}")
+    return summary
+
+
+def _left(layout: Layout, store: PointStore, retry_failed: bool) -> tuple[list[Point], int, int]:
+    """The points to compute; and how many were done or had failed before. Every file is read: damage shows here."""
+    states = store.states()
+    left: list[Point] = []
+    failed = 0
+    for point in layout.points:
+        state = states.get(point.id)
+        if state == FAILED and not retry_failed and store.read(point.id, failed=True) is not None:
+            failed += 1
+        elif state is None or state == FAILED or store.read(point.id) is None:
+            left.append(point)
+    return left, len(layout.points) - len(left) - failed, failed
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
