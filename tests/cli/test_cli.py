@@ -18,7 +18,7 @@ TOY = ["--model", "regression", "--param", "noise=0.25"]
 @pytest.fixture
 def solvable(capsys, monkeypatch):
     """Run a command in this process; the registry holds what this file imports, not the package's own families."""
-    monkeypatch.setattr("solvable.cli.parse.register_all", lambda: None)
+    monkeypatch.setattr("solvable.lab.named.register_all", lambda: None)
 
     def call(*arguments):
         code = run(list(arguments))

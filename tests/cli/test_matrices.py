@@ -18,7 +18,7 @@ PAIR = ["--model", "two-regressions", "--learner", "two-ridges"]
 @pytest.fixture
 def solvable(capsys, monkeypatch):
     """Run a command in this process and return what it printed."""
-    monkeypatch.setattr("solvable.cli.parse.register_all", lambda: None)
+    monkeypatch.setattr("solvable.lab.named.register_all", lambda: None)
 
     def call(*arguments):
         assert run(list(arguments)) == 0

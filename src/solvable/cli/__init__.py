@@ -9,4 +9,4 @@ def main() -> None:
 
     from solvable.cli.app import run
 
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run(sys.argv[1:], compile_cache=True))

@@ -8,6 +8,7 @@ import typer
 
 from solvable.cli.errors import guarded
 from solvable.cli.options import LEARNER_HELP, Json, MaybeTarget, ModelName, Noise, Params, Prior, Target
+from solvable.cli.sweep import gather, status, sweep
 
 INTRO = """Exactly solvable models of learning: what can be learned, from how many samples, by which algorithm.
 
@@ -20,10 +21,13 @@ Bad input ends with exit code 2, a failed computation with 1, each with one line
 app = typer.Typer(help=INTRO, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
-def run(arguments: list[str]) -> int:
-    """Run the command line on these arguments and return the exit code."""
+def run(arguments: list[str], compile_cache: bool = False) -> int:
+    """Run the command line on these arguments and return the exit code.
+
+    Only a process of its own may have `compile_cache`: it sets environment variables, for good.
+    """
     command = typer.main.get_command(app)
-    return guarded(lambda: command.main(args=arguments, prog_name="solvable", standalone_mode=False))
+    return guarded(lambda: command.main(args=arguments, prog_name="solvable", standalone_mode=False, obj=compile_cache))
 
 
 def _version(wanted: bool) -> None:
@@ -36,11 +40,22 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
+    no_compile_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-compile-cache",
+            help="Keep no compiled programs on disk. SOLVABLE_COMPILE_CACHE=off does the same; a path moves them.",
+        ),
+    ] = False,
 ) -> None:
-    pass
+    if context.obj and not no_compile_cache:
+        from solvable.cli.cache import enable
+
+        enable()
 
 
 @app.command()
@@ -49,9 +64,9 @@ def models(json: Json = False) -> None:
 
     Example: solvable models
     """
-    from solvable.cli.parse import register_all
     from solvable.cli.show import show_json, show_table
     from solvable.core.registry import matrix
+    from solvable.lab.named import register_all
 
     register_all()
     rows = [
@@ -156,10 +171,11 @@ def curve(
 
     Example: solvable curve "abs(z)" --alpha 0.2:2:20 --learner amp --d 500 --seeds 8 --out curve.png
     """
-    from solvable.cli.parse import build, find_model, learners_of
+    from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table, show_text
     from solvable.cli.tables import check_outputs, curve_json, curve_rows, executor, write_outputs
     from solvable.lab.grids import learning_curve
+    from solvable.lab.named import find_model, learners_of
 
     outputs = check_outputs(out or [])
     names = learner or [kind.name() for kind in learners_of(find_model(model), theory=d is None)]
@@ -203,6 +219,10 @@ def study(
     with executor(workers) as pool:
         found = verb(target, noise or 0.0, out, d, seeds, ratios, quick, pool, workers)
     show_json(found.to_dict()) if json else show_text(str(found))
+
+
+for command in (sweep, status, gather):
+    app.command()(command)
 
 
 def _judgement(found: Any, metric: str) -> str:

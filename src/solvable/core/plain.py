@@ -6,8 +6,6 @@ import enum
 import math
 from typing import Any
 
-import numpy as np
-
 
 def to_json(value: Any) -> Any:
     """Plain values for JSON, which has no infinities: they become the strings "inf", "-inf" and "nan"."""
@@ -15,7 +13,9 @@ def to_json(value: Any) -> Any:
         return {str(key): to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [to_json(item) for item in value]
-    if isinstance(value, np.ndarray) or hasattr(value, "__array__"):
+    if hasattr(value, "__array__"):
+        import numpy as np  # whoever has an array has loaded it already
+
         return to_json(np.asarray(value).tolist())
     if isinstance(value, enum.Enum):
         return str(value)

@@ -10,8 +10,7 @@ import dataclasses
 import functools
 
 import numpy as np
-from scipy.optimize import elementwise
-from scipy.stats import norm
+from scipy.special import ndtr
 
 from solvable.core.errors import TargetError
 from solvable.numerics.gaussian import RADIUS
@@ -53,7 +52,7 @@ class Landscape:
     @functools.cached_property
     def continuous_mass(self) -> float:
         """The probability that the label is not an atom."""
-        mass = norm.cdf(self.upper) - norm.cdf(self.lower)
+        mass = ndtr(self.upper) - ndtr(self.lower)
         return float(1 - mass[self.flat].sum()) if self.flat.any() else 1.0
 
     @functools.cached_property
@@ -106,6 +105,8 @@ class Landscape:
             # At the ends the sign is known from the one-sided limits; g itself may be spurious there.
             inside = rising * (self.target.numpy(z[..., None]) - y)
             return np.where(z <= low, -1.0, np.where(z >= high, 1.0, inside))
+
+        from scipy.optimize import elementwise  # loaded when needed: it takes long to import
 
         result = elementwise.find_root(
             excess, (low, high), args=(y, low, high, rising), tolerances={"xatol": 1e-15, "xrtol": 1e-15}, maxiter=100

@@ -6,7 +6,6 @@ With Z_l(omega) the evidence of label l, E[g | omega] = sum_l mu_l y_l Z_l(omega
 from __future__ import annotations
 
 import numpy as np
-from scipy.interpolate import RegularGridInterpolator
 
 from solvable.channels.levels.averages import Frame, frame, label_moments
 from solvable.channels.levels.labels import LabelRule
@@ -75,6 +74,8 @@ class PredictionTable:
         place = omega @ self._basis
         place = np.clip(place, [a[0] for a in self._axes], [a[-1] for a in self._axes])
         values = table.reshape([len(a) for a in self._axes])
+        from scipy.interpolate import RegularGridInterpolator  # loaded when needed: it takes long to import
+
         return RegularGridInterpolator(tuple(self._axes), values, method="cubic" if values.ndim < 3 else "linear")(
             place
         )

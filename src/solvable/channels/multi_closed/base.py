@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.interpolate import BSpline, make_interp_spline
 
 from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
 from solvable.channels.multi_closed.omega import omega_rule
@@ -228,7 +227,7 @@ def _noisy_labels(atoms: tuple[float, ...], noise: float, fineness: float) -> tu
 
 
 @functools.lru_cache(maxsize=64)
-def _noisy_pair(atoms: tuple[float, ...], noise: float) -> BSpline:
+def _noisy_pair(atoms: tuple[float, ...], noise: float) -> Any:
     """kappa and E[log Z] of two noisy atoms as functions of log(P_likely / P_rare) from 0 to `_LOGITS`."""
     logit = np.linspace(0.0, _LOGITS, 8 * int(_LOGITS) + 1)
     y, weight = _noisy_labels(atoms, noise, 1.2)
@@ -238,6 +237,8 @@ def _noisy_pair(atoms: tuple[float, ...], noise: float) -> BSpline:
     ratio = np.exp(log_likelihood - log_Z[:, :, None])
     spread = np.exp(log_P) @ weight
     kappa = np.exp(log_P.sum(1)) * np.sum(spread * (ratio[..., 1] - ratio[..., 0]) ** 2, 1)
+    from scipy.interpolate import make_interp_spline  # loaded when needed: it takes long to import
+
     return make_interp_spline(logit, np.stack([kappa, np.sum(spread * log_Z, 1)], 1), k=5)
 
 

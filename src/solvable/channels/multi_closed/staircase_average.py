@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import make_interp_spline
 
 from solvable.channels.multi_closed.omega import omega_rule
 from solvable.channels.multi_closed.parity import Parity
@@ -159,4 +158,6 @@ def _second_stage(M: np.ndarray, fineness: float):
     certain_entropy = (share[0] * np.log(2 * share[0]) + share[1] * np.log(2 * share[1]))[:, 0]
     columns = [h @ rule.weight + certain, entropy @ rule.weight + certain * certain_entropy]
     table = np.column_stack([*columns, (rule.weight / remaining) @ outer])
+    from scipy.interpolate import make_interp_spline  # loaded when needed: it takes long to import
+
     return make_interp_spline(odds[:, 0], table, k=5)

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import expm
-from scipy.optimize import minimize
 
 from solvable.channels.multi import MultiChannel
 from solvable.core.learners import Spectral
@@ -170,6 +169,8 @@ def _likeliest_rotation(
         return best @ expm(np.tensordot(angles, generators, 1))
 
     options = {"maxfev": _ROTATION_STEPS, "initial_simplex": 0.2 * np.eye(len(turns) + 1, len(turns), k=-1)}
+    from scipy.optimize import minimize  # loaded when needed: it takes long to import
+
     refined = minimize(
         lambda angles: -evidence(turned(angles)), np.zeros(len(turns)), method="Nelder-Mead", options=options
     )

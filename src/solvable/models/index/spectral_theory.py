@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from solvable.channels import Channel, LabelLaw
 from solvable.core.learners import Spectral
@@ -103,5 +102,7 @@ def _symmetric_edge(law: LabelLaw, alpha: float) -> float:
         return 1 / m + alpha * float(np.sum(law.weight * (second - 1) / (second - m * (second - 1))))
 
     limit = np.log(1 / top)
+    from scipy.optimize import minimize_scalar  # loaded when needed: it takes long to import
+
     found = minimize_scalar(bulk, bounds=(limit - 30, limit - 1e-12), method="bounded", options={"xatol": 1e-10})
     return bulk(getattr(found, "x"))  # noqa: B009 - scipy's result type hides its fields from type checkers
