@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+
 import numpy as np
 import pytest
 from matrix_toys import LinearToy, ParityToy, PotentialToy, ScalarToy
@@ -12,7 +14,9 @@ from solvable.channels.multi import MatrixInformation
 from solvable.channels.multi_closed import Parity, Staircase
 from solvable.core.status import Status
 from solvable.engine.matrix_evolution import MatrixStateEvolution
+from solvable.engine.matrix_kept import Kept
 from solvable.engine.matrix_points import Point
+from solvable.engine.staircase import staircase
 from solvable.engine.symmetric import smat
 from solvable.models.index import MultiIndex
 from solvable.models.index.theory import state_evolution
@@ -27,6 +31,23 @@ def random_toy(seed: int, trivial: bool) -> PotentialToy:
     G = [g + g.T for g in 0.4 * rng.standard_normal((2, 3, 3))]
     v = rng.standard_normal((3, 1 if trivial else 0))
     return PotentialToy(0.3 * v @ v.T, G, np.eye(3), c=0.02)
+
+
+class Bistable:
+    """M = q I with E[g g^T] = (q/2 + 3.2 q^3) I: the curve alpha(q) = 1 / ((1 - q)(1/2 + 3.2 q^2)) bends back."""
+
+    @staticmethod
+    def toy(error: float = 1e-12) -> PotentialToy:
+        return PotentialToy(np.zeros((2, 2)), [np.sqrt(0.5) * np.eye(2)], np.eye(2), 0.4, error)
+
+    @staticmethod
+    def upper(alpha: float) -> float:
+        """The stable q on the rising part of the curve, beyond its minimum near q = 0.6."""
+        return brentq(lambda q: 1 / ((1 - q) * (0.5 + 3.2 * q**2)) - alpha, 0.6, 1 - 1e-12)
+
+    @staticmethod
+    def free_entropy(q: float, alpha: float) -> float:
+        return q + np.log1p(-q) + alpha * (0.25 * q**2 + 0.8 * q**4)
 
 
 def test_linear_labels_in_closed_form():
@@ -84,18 +105,76 @@ def test_parity_curve_is_the_same_point_by_point_and_in_any_order():
     curve = MatrixStateEvolution(Parity()).uninformed(alpha)
     backwards = MatrixStateEvolution(Parity()).uninformed(alpha[::-1])
     alone = MatrixStateEvolution(Parity()).uninformed(alpha[-1:])
-    np.testing.assert_allclose(backwards.M[::-1], curve.M, atol=1e-6)
+    np.testing.assert_array_equal(backwards.M[::-1], curve.M)
     np.testing.assert_allclose(alone.M[0], curve.M[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("channel", [Parity, Staircase, Bistable.toy], ids=["parity", "staircase", "bistable"])
+def test_no_bit_depends_on_what_was_asked_before(channel):
+    def bits(evolution: MatrixStateEvolution, name: str, alpha: list[float]) -> list[bytes]:
+        found = getattr(evolution, name)(np.array(alpha))
+        return [np.asarray(value).tobytes() for value in vars(found).values()]
+
+    questions = [(name, a) for a in ([1.9], [3.0], [1.2, 1.9, 3.0]) for name in ("uninformed", "optimal")]
+    fresh = [bits(MatrixStateEvolution(channel()), *question) for question in questions]
+    one = MatrixStateEvolution(channel())
+    assert [bits(one, *question) for question in questions] == fresh
+    calls = one.calls
+    assert [bits(one, *question) for question in questions] == fresh and one.calls == calls
+    other = MatrixStateEvolution(channel())
+    staircase(other)
+    assert [bits(other, *question) for question in reversed(questions)] == fresh[::-1]
+
+
+def test_the_optimal_points_of_a_grid_reuse_its_uninformed_ones():
+    alpha = np.linspace(2.6, 5.0, 4)
+    both, optimal = MatrixStateEvolution(Parity()), MatrixStateEvolution(Parity())
+    both.uninformed(alpha)
+    both.optimal(alpha)
+    optimal.optimal(alpha)
+    assert both.calls == optimal.calls
+
+
+def test_threads_that_share_a_grid_find_the_same():
+    alpha = np.array([1.2, 1.9, 3.0])
+    expected = MatrixStateEvolution(Staircase()).optimal(alpha)
+    evolution = MatrixStateEvolution(Staircase())
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda name: getattr(evolution, name)(alpha), ["uninformed", "optimal", "optimal"]))
+    for points in found[1:]:
+        np.testing.assert_array_equal(points.M, expected.M)
+        np.testing.assert_array_equal(points.uncertainty, expected.uncertainty)
+
+
+def test_what_is_kept_is_a_function_of_the_exact_values():
+    seen: list[np.ndarray] = []
+
+    def total(a: np.ndarray) -> float:
+        seen.append(a)
+        return float(a.sum())
+
+    kept = Kept(total, most=2)
+    a = np.arange(6.0).reshape(2, 3)
+    assert kept(a) == kept(np.asfortranarray(a)) == 15.0 and len(seen) == 1 and seen[0].flags.c_contiguous
+    # A last bit and a shape make another question; the sign of a zero does not.
+    near = a.copy()
+    near[1, 2] = np.nextafter(5.0, 6.0)
+    kept(near)
+    kept(a.reshape(3, 2))
+    assert len(seen) == 3 and len(kept.values) == 1
+    kept(np.zeros((2, 2)))
+    kept(-np.zeros((2, 2)))
+    assert len(seen) == 4 and not np.signbit(seen[3]).any()
 
 
 def test_a_saddle_of_lower_rank_is_left():
     """Only z1 + z2 learned is a fixed point of sign(z1*z2), unstable towards z1 - z2."""
-    evolution = MatrixStateEvolution(Parity())
+    branches = MatrixStateEvolution(Parity()).branches()
     u = np.array([[1.0], [1.0]]) / np.sqrt(2)
     start = Point(4.0, 0.01 * u @ u.T, u, np.array([[0.01]]), 0.0, 0.0)
-    inside = evolution.climb(4.0, start, within=u)
+    inside = branches.climb(4.0, start, within=u)
     assert np.linalg.matrix_rank(inside.M, tol=1e-6) == 1 and inside.M[0, 0] > 0.1
-    np.testing.assert_allclose(evolution.climb(4.0, inside).M, PARITY_OVERLAPS[4.0] * np.eye(2), atol=1e-5)
+    np.testing.assert_allclose(branches.climb(4.0, inside).M, PARITY_OVERLAPS[4.0] * np.eye(2), atol=1e-5)
 
 
 def test_values_below_the_resolution_are_continued_within_their_uncertainty():
@@ -163,23 +242,6 @@ def test_specialisation_splits_what_is_first_learned_together():
     # On z1 - z2: q / (1 - q) = alpha q / 2.
     split = [float(np.trace(minus @ M)) for M in points.M]
     np.testing.assert_allclose(split, [0, 1 - 2 / 2.1, 0.5], atol=1e-7)
-
-
-class Bistable:
-    """M = q I with E[g g^T] = (q/2 + 3.2 q^3) I: the curve alpha(q) = 1 / ((1 - q)(1/2 + 3.2 q^2)) bends back."""
-
-    @staticmethod
-    def toy(error: float = 1e-12) -> PotentialToy:
-        return PotentialToy(np.zeros((2, 2)), [np.sqrt(0.5) * np.eye(2)], np.eye(2), 0.4, error)
-
-    @staticmethod
-    def upper(alpha: float) -> float:
-        """The stable q on the rising part of the curve, beyond its minimum near q = 0.6."""
-        return brentq(lambda q: 1 / ((1 - q) * (0.5 + 3.2 * q**2)) - alpha, 0.6, 1 - 1e-12)
-
-    @staticmethod
-    def free_entropy(q: float, alpha: float) -> float:
-        return q + np.log1p(-q) + alpha * (0.25 * q**2 + 0.8 * q**4)
 
 
 def test_bayes_optimal_is_the_better_of_two_stable_states():

@@ -56,4 +56,6 @@ def test_thresholds_and_steps():
     (step,) = learned_steps(PARITY)
     assert step.kind == "easy" and step.directions.shape == (2, 2)
     found["weak_recovery"] = 0.0
+    step.directions[:] = 0.0
     assert multi_thresholds(PARITY)["weak_recovery"] > 2
+    np.testing.assert_array_equal(learned_steps(PARITY)[0].directions, np.eye(2))

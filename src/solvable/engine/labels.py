@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.channels.multi import MatrixInformation, MultiChannel
+from solvable.engine.matrix_kept import Kept
 from solvable.engine.symmetric import tidy
 
 DEEPEST = 34.0
@@ -30,7 +31,7 @@ class Labels:
         self.calls = 0
         self.sharp = -float(np.log(np.clip(channel.resolution, _FINEST, _COARSE)))
         self._floor = channel.resolution if channel.resolution <= _COARSE else _FINEST
-        self._known: dict[bytes, MatrixInformation] = {}
+        self._known = Kept(self._information, _REMEMBERED)
 
     def __call__(self, M: np.ndarray) -> MatrixInformation:
         v, u = np.linalg.eigh(np.eye(len(M)) - M)
@@ -60,12 +61,10 @@ class Labels:
         return float(self.channel.pinned_mass(tidy(sharp, 1e-3)) > 0)
 
     def _evaluated(self, M: np.ndarray) -> MatrixInformation:
-        key = np.round(M, 13).tobytes()
-        if key not in self._known:
-            self.calls += 1
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            found = self.channel.information((M + M.T) / 2)
-            information = np.asarray(found.information, float)
-            self._known[key] = found._replace(information=(information + information.T) / 2)
-        return self._known[key]
+        return self._known((M + M.T) / 2)
+
+    def _information(self, M: np.ndarray) -> MatrixInformation:
+        self.calls += 1
+        found = self.channel.information(M)
+        information = np.asarray(found.information, float)
+        return found._replace(information=(information + information.T) / 2)

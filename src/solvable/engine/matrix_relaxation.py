@@ -23,6 +23,7 @@ import numpy as np
 
 from solvable.core.status import Status
 from solvable.engine.labels import DEEPEST, Labels
+from solvable.engine.matrix_steps import State, entry_errors, least_on_the_way, next_step, spectral_radius, well_inside
 from solvable.engine.symmetric import (
     clipped,
     exp_derivative,
@@ -96,27 +97,11 @@ def relax(
     directions.
     """
     run = _Run(labels, alpha, U, stop_deep)
-    return run.follow(run.first(svec(start), model), limit)
-
-
-class _State(NamedTuple):
-    """One L on the way: the labels' information there, R = Phi(L) - L, and the matrices d log(I + A)/dA and J."""
-
-    x: np.ndarray
-    value: np.ndarray
-    error: float
-    R: np.ndarray
-    slope: np.ndarray
-    J: np.ndarray
-    measured_at: np.ndarray
-
-    @property
-    def size(self) -> float:
-        return float(np.abs(self.R).max())
-
-    @property
-    def measured(self) -> bool:
-        return self.measured_at is self.x
+    x = svec(start)
+    if model is not None and np.array_equal(smat(model.x), start):
+        # Rounding makes svec(smat(x)) another x, and the labels have been evaluated at this one.
+        x = model.x.copy()
+    return run.follow(run.first(x, model), limit)
 
 
 class _Run:
@@ -140,16 +125,16 @@ class _Run:
             return np.full((len(value), len(value)), np.nan)
         return log_derivative(self.alpha * smat(value))
 
-    def first(self, x: np.ndarray, model: LocalModel | None) -> _State:
+    def first(self, x: np.ndarray, model: LocalModel | None) -> State:
         """The state at the start, with the slope of a model of the same directions if there is one."""
         value, error, R = self.evaluate(x)
         slope = self.slope(value)
         if model is None or model.U.shape != self.U.shape or not np.allclose(model.U, self.U, atol=1e-12):
             # Nothing known: the first step is the plain one, and the slope is learned on the way.
-            return _State(x, value, error, R, slope, np.zeros_like(slope), np.full_like(x, np.inf))
-        return _State(x, value, error, R, slope, self.alpha * slope @ model.B, model.measured_at)
+            return State(x, value, error, R, slope, np.zeros_like(slope), np.full_like(x, np.inf))
+        return State(x, value, error, R, slope, self.alpha * slope @ model.B, model.measured_at)
 
-    def measure(self, state: _State) -> _State:
+    def measure(self, state: State) -> State:
         """The state with J by differences along positive directions."""
         directions = positive_directions(smat(state.x))
         # The step balances the curvature of the map, of order one in L, against the error of one evaluation.
@@ -159,7 +144,7 @@ class _Run:
         self.slope_error = 2 * max(self.noise(state._replace(error=error)) for _, error, _ in found) / h
         return state._replace(J=np.stack(changes, 1) @ np.linalg.inv(directions), measured_at=state.x)
 
-    def moved(self, state: _State, x: np.ndarray, found: tuple[np.ndarray, float, np.ndarray]) -> _State:
+    def moved(self, state: State, x: np.ndarray, found: tuple[np.ndarray, float, np.ndarray]) -> State:
         """The state at x, with J corrected along the way there (Broyden's rule)."""
         value, error, R = found
         dx = x - state.x
@@ -167,13 +152,13 @@ class _Run:
         J = state.J
         if length > 1e-20:
             J = J + np.outer(R - state.R + dx - J @ dx, dx) / length
-        return _State(x, value, error, R, self.slope(value), J, state.measured_at)
+        return State(x, value, error, R, self.slope(value), J, state.measured_at)
 
-    def noise(self, state: _State) -> float:
+    def noise(self, state: State) -> float:
         """What the error of the labels makes of R."""
-        return self.alpha * float((np.abs(state.slope) @ _entry_errors(state)).max())
+        return self.alpha * float((np.abs(state.slope) @ entry_errors(state)).max())
 
-    def follow(self, state: _State, limit: int) -> Relaxed:
+    def follow(self, state: State, limit: int) -> Relaxed:
         pace, refused, stalled, least, onward, by_newton = 1.0, 0, 0, np.inf, True, True
         while self.evaluations < limit:
             if not (np.isfinite(state.R).all() and np.isfinite(state.J).all()):
@@ -188,14 +173,14 @@ class _Run:
             depths = np.linalg.eigvalsh(smat(state.x))
             if self.stop_deep and depths[-self.stop_deep] > self.labels.sharp:
                 return self._end(state, Status.CONVERGED, deep=True)
-            step, newton = _step(state, pace)
+            step, newton = next_step(state, pace)
             if newton != by_newton:
                 pace, by_newton = 1.0, newton
-                step, _ = _step(state, pace)
+                step, _ = next_step(state, pace)
             # Features of the map are as wide as L itself near zero, and as its logarithm far from it.
             capped = float(np.linalg.norm(step)) / min(0.7 + 0.15 * depths[-1], 0.02 + 1.5 * depths[-1])
             plain = svec(clipped(smat(state.x + state.R), DEEPEST))
-            trial = _well_inside(state.x, step / max(capped, 1.0))
+            trial = well_inside(state.x, step / max(capped, 1.0))
             if newton and np.abs(trial - state.x).max() < 1e-3 * size:
                 # The step points out of the positive matrices: an eigenvalue of L is held at zero.
                 trial = plain
@@ -203,7 +188,7 @@ class _Run:
             new_size, onward = float(np.abs(found[2]).max()), float(found[2] @ state.R) > 0
             if newton and onward and new_size > 3 * size:
                 # Past a bottleneck, or over a gap? A parabola through both ends tells where to look.
-                part = _least_on_the_way(state, trial - state.x, found[2])
+                part = least_on_the_way(state, trial - state.x, found[2])
                 if part is not None:
                     trial = state.x + part * (trial - state.x)
                     found = self.evaluate(trial)
@@ -227,7 +212,7 @@ class _Run:
             state = self.moved(state, trial, found)
         return self._end(state, Status.MAX_STEPS)
 
-    def _end(self, state: _State, status: Status, deep: bool = False) -> Relaxed:
+    def _end(self, state: State, status: Status, deep: bool = False) -> Relaxed:
         if status == Status.NONFINITE:
             nothing = np.full_like(state.J, np.nan)
             model = LocalModel(self.U, state.x, state.value, state.error, nothing, state.measured_at)
@@ -244,7 +229,7 @@ class _Run:
         response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.alpha * state.slope)
         widths = exp_derivative(smat(state.x))
         # The errors of the entries have unknown signs, so their effects add up; the residual leaves one more.
-        shift = np.abs(response) @ _entry_errors(state) + np.abs(state.R) / max(1 - radius, 1e-3)
+        shift = np.abs(response) @ entry_errors(state) + np.abs(state.R) / max(1 - radius, 1e-3)
         uncertainty = min(1.0, float((np.abs(widths) @ shift).max()))
         if status == Status.CONVERGED and uncertainty > _USELESS:
             status = Status.MAX_STEPS
@@ -262,48 +247,3 @@ class _Run:
             deep=deep,
             evaluations=self.evaluations,
         )
-
-
-def _well_inside(x: np.ndarray, step: np.ndarray) -> np.ndarray:
-    """x + step, but not below a tenth of x: a fixed point close to zero must not be missed for zero itself."""
-    least = 0.1 * smat(x)
-    return svec(clipped(least + clipped(smat(x + step) - least, np.inf), DEEPEST))
-
-
-def _entry_errors(state: _State) -> np.ndarray:
-    """The errors of the entries of E[g g^T]: that reported belongs to the largest, others are smaller as they are."""
-    size = np.sqrt(np.maximum(np.diag(smat(state.value)), 0.0))
-    return state.error * svec(np.outer(size, size)) / max(float(size.max()) ** 2, 1e-300)
-
-
-def _least_on_the_way(state: _State, step: np.ndarray, R: np.ndarray) -> float | None:
-    """The part of a step at which the residual, a parabola along it, is zero or least; None if it stays well above."""
-    start = float(state.R @ state.R)
-    fall = float(state.R @ (step - state.J @ step))
-    bend = float(state.R @ R) - start + fall
-    if bend <= 0 or fall <= 0 or start - fall**2 / (4 * bend) > 0.25 * start:
-        return None
-    root = fall**2 - 4 * bend * start
-    return (fall - np.sqrt(root)) / (2 * bend) if root > 0 else fall / (2 * bend)
-
-
-def _step(state: _State, stretch: float) -> tuple[np.ndarray, bool]:
-    """Newton's step in the modes of J that decay, the plain step in those that grow; and whether it is mostly Newton's.
-
-    `stretch` lengthens all of it, or the plain part where that leads.
-    """
-    values, modes = np.linalg.eig(state.J)
-    grows = np.real(values) >= 1
-    parts = np.linalg.solve(modes, state.R)
-    gain = np.where(grows, 1.0, 1 / np.where(grows, 1.0, 1 - values))
-    newton = bool(np.linalg.norm(parts[grows]) < 0.1 * np.linalg.norm(parts))
-    return np.real(modes @ (np.where(grows | newton, stretch, 1.0) * gain * parts)), newton
-
-
-def spectral_radius(J: np.ndarray) -> tuple[float, np.ndarray]:
-    """The largest real eigenvalue of J and its eigenvector, signed to have a positive trace."""
-    values, vectors = np.linalg.eig(J)
-    top = int(np.argmax(np.real(values)))
-    push = np.real(vectors[:, top])
-    push = push / np.linalg.norm(push)
-    return float(np.real(values[top])), push if np.trace(smat(push)) >= 0 else -push

@@ -12,6 +12,8 @@ import itertools
 
 import numpy as np
 
+from solvable.channels.multi import MultiChannel
+from solvable.engine.matrix_branches import Branches
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_points import Point
 from solvable.engine.staircase import LARGEST_ALPHA, LearnedStep, staircase
@@ -33,41 +35,42 @@ def find_matrix_thresholds(evolution: MatrixStateEvolution, steps: list[LearnedS
     cannot tell apart at first come apart."""
     steps = staircase(evolution) if steps is None else steps
     weak = min(step.alpha for step in steps)
-    algorithmic, information_theoretic = _hard_phase(evolution, steps, weak)
+    branches = evolution.branches()
+    algorithmic, information_theoretic = _hard_phase(branches, steps, weak)
     found = Thresholds(weak_recovery=weak, algorithmic=algorithmic, information_theoretic=information_theoretic)
     for number, step in enumerate(steps[1:], start=2):
         found[f"step_{number}"] = step.alpha
-    special = _specialization(evolution, steps)
+    special = _specialization(evolution.output.channel, steps)
     if special is not None:
         found["specialization"] = special
     return found
 
 
-def _hard_phase(evolution: MatrixStateEvolution, steps: list[LearnedStep], weak: float) -> tuple[float, float]:
+def _hard_phase(branches: Branches, steps: list[LearnedStep], weak: float) -> tuple[float, float]:
     """The upper and lower end of the last hard phase; `weak` twice if there is none."""
     finite = [step.alpha for step in steps if 0 < step.alpha < np.inf]
-    top = 2 * max([float(evolution.projections), *finite])
+    top = 2 * max([float(branches.output.projections), *finite])
     if any(step.kind == "hard" for step in steps):
         beyond = top
         while beyond <= LARGEST_ALPHA:
-            if _gain(evolution, beyond) > 0:
-                return np.inf, _lower_end(evolution, beyond)
+            if _gain(branches, beyond) > 0:
+                return np.inf, _lower_end(branches, beyond)
             beyond *= 2
-    jump = _last_jump(evolution, _scan(weak, top))
-    if jump is None or not _gain(evolution, jump * (1 - 2 * _PRECISION)) > 0:
+    jump = _last_jump(branches, _scan(weak, top))
+    if jump is None or not _gain(branches, jump * (1 - 2 * _PRECISION)) > 0:
         return weak, weak
-    return jump, _lower_end(evolution, jump * (1 - 2 * _PRECISION))
+    return jump, _lower_end(branches, jump * (1 - 2 * _PRECISION))
 
 
-def _gain(evolution: MatrixStateEvolution, alpha: float) -> float:
+def _gain(branches: Branches, alpha: float) -> float:
     """By how much the free entropy of another fixed point exceeds that of the uninformed one.
 
     Infinite if only the other knows some directions exactly, and NaN if there is no other.
     """
-    best, reached = evolution.optimal_point(alpha), evolution.uninformed_point(alpha)
+    best, reached = branches.optimal_point(alpha), branches.uninformed_point(alpha)
     if _differ(best, reached):
         return best.value - reached.value if abs(best.rate - reached.rate) < 1e-9 else np.inf
-    other = evolution.largest_point(alpha) if best.exact is None else best
+    other = branches.largest_point(alpha) if best.exact is None else best
     return other.value - reached.value if _differ(other, reached) else np.nan
 
 
@@ -82,17 +85,17 @@ def _scan(weak: float, top: float) -> list[float]:
     return [float(a) for a in np.geomspace(start, top, 2 + int(np.log(top / start) / np.log(_RATIO)))]
 
 
-def _last_jump(evolution: MatrixStateEvolution, scan: list[float]) -> float | None:
+def _last_jump(branches: Branches, scan: list[float]) -> float | None:
     """The largest alpha at which the uninformed fixed point jumps."""
-    points = [evolution.uninformed_point(alpha) for alpha in scan]
+    points = [branches.uninformed_point(alpha) for alpha in scan]
     for low, high in reversed(list(itertools.pairwise(points))):
-        found = _jump_between(evolution, low, high)
+        found = _jump_between(branches, low, high)
         if found is not None:
             return found
     return None
 
 
-def _jump_between(evolution: MatrixStateEvolution, low: Point, high: Point) -> float | None:
+def _jump_between(branches: Branches, low: Point, high: Point) -> float | None:
     width = high.alpha / low.alpha - 1
     smooth = (low.speed + high.speed) / 2 * np.log(high.alpha / low.alpha)
     # A small jump to exact recovery hides in an interval that is not short.
@@ -100,10 +103,10 @@ def _jump_between(evolution: MatrixStateEvolution, low: Point, high: Point) -> f
     if abs(np.trace(high.M - low.M) - smooth) < _JUMP and not becomes_exact:
         return None
     if width < _WIDTH:
-        return _fold(evolution, low, high)
-    middle = evolution.uninformed_point(float(np.sqrt(low.alpha * high.alpha)))
-    upper = _jump_between(evolution, middle, high)
-    return _jump_between(evolution, low, middle) if upper is None else upper
+        return _fold(branches, low, high)
+    middle = branches.uninformed_point(float(np.sqrt(low.alpha * high.alpha)))
+    upper = _jump_between(branches, middle, high)
+    return _jump_between(branches, low, middle) if upper is None else upper
 
 
 def _exact_directions(point: Point) -> int:
@@ -112,7 +115,7 @@ def _exact_directions(point: Point) -> int:
     return point.exact.shape[1] + (_exact_directions(point.inner) if point.inner is not None else 0)
 
 
-def _fold(evolution: MatrixStateEvolution, low: Point, high: Point) -> float:
+def _fold(branches: Branches, low: Point, high: Point) -> float:
     """The alpha of a jump between two points, from below, where (1 - radius)^2 falls linearly to zero."""
     before: Point | None = None
     while high.alpha / low.alpha - 1 > _PRECISION:
@@ -122,7 +125,7 @@ def _fold(evolution: MatrixStateEvolution, low: Point, high: Point) -> float:
             # Step to just above the prediction and just below it in turn, so that both ends close in on it.
             margin = 0.1 * max(predicted - low.alpha, _PRECISION * low.alpha)
             alpha = predicted + margin if predicted + margin < high.alpha else predicted - margin
-        middle = evolution.uninformed_point(float(alpha))
+        middle = branches.uninformed_point(float(alpha))
         if np.linalg.norm(middle.M - low.M) < np.linalg.norm(middle.M - high.M):
             before, low = low, middle
         else:
@@ -138,18 +141,18 @@ def _extrapolated(before: Point | None, low: Point) -> float | None:
     return float(low.alpha + b * (low.alpha - before.alpha) / (a - b))
 
 
-def _lower_end(evolution: MatrixStateEvolution, alpha: float) -> float:
+def _lower_end(branches: Branches, alpha: float) -> float:
     """The smallest alpha from which on, up to the given one, Bayes-optimal learning beats AMP."""
-    exact = {evolution.alpha_exact(U) for U in evolution.subspaces}
-    low, gain_low = alpha, _gain(evolution, alpha)
+    exact = {branches.output.alpha_exact(U) for U in branches.output.subspaces}
+    low, gain_low = alpha, _gain(branches, alpha)
     high, gain_high = low, gain_low
     while gain_low > 0:
         high, gain_high = low, gain_low
         # Where exact recovery begins the gain falls from infinity at once: look at both sides.
         below = [a for a in exact if high / _RATIO < a < high * (1 - 1e-6)]
         low = max(below) * (1 - 1e-6) if below else high / _RATIO
-        gain_low = _gain(evolution, low)
-        if below and not gain_low > 0 and _gain(evolution, max(below) * (1 + 1e-6)) > 0:
+        gain_low = _gain(branches, low)
+        if below and not gain_low > 0 and _gain(branches, max(below) * (1 + 1e-6)) > 0:
             return max(below)
         if low < 1e-3:
             return 0.0
@@ -159,7 +162,7 @@ def _lower_end(evolution: MatrixStateEvolution, alpha: float) -> float:
             # The gain is smooth in alpha where both fixed points exist; stay off the ends so that both close in.
             share = gain_low / (gain_low - gain_high)
             middle = low + float(np.clip(share, 0.02, 0.98)) * (high - low)
-        gain = _gain(evolution, middle)
+        gain = _gain(branches, middle)
         if gain > 0:
             high, gain_high = middle, gain
         else:
@@ -167,9 +170,9 @@ def _lower_end(evolution: MatrixStateEvolution, alpha: float) -> float:
     return (low + high) / 2
 
 
-def _specialization(evolution: MatrixStateEvolution, steps: list[LearnedStep]) -> float | None:
+def _specialization(channel: MultiChannel, steps: list[LearnedStep]) -> float | None:
     """The alpha of the easy step, after a first one, that breaks a symmetry under exchange of two projections."""
-    target, r = evolution.channel.target, evolution.projections
+    target, r = channel.target, channel.projections
     z = np.random.default_rng(0).standard_normal((64, r))
     values = target.numpy(z)
     for number, step in enumerate(steps):

@@ -20,7 +20,9 @@ import numpy as np
 
 from solvable.channels.multi import Linearisation, complement
 from solvable.engine.growth import growing_overlap, support, trivial_directions, zero_level
+from solvable.engine.matrix_branches import Branches
 from solvable.engine.matrix_evolution import MatrixStateEvolution
+from solvable.engine.matrix_output import MatrixOutput
 from solvable.engine.matrix_points import Point
 
 LARGEST_ALPHA = 1e3
@@ -44,17 +46,18 @@ class LearnedStep:
 
 def staircase(evolution: MatrixStateEvolution) -> list[LearnedStep]:
     """The steps in the order in which they are learned; together their directions are a basis."""
-    r = evolution.projections
+    branches = evolution.branches()
+    r = branches.output.projections
     steps: list[LearnedStep] = []
     U, alpha, error = np.zeros((r, 0)), 0.0, 0.0
     while U.shape[1] < r:
         basis = complement(U)
         # How much of U is known does not change which directions its knowledge makes trivial.
-        new = trivial_directions(evolution.linearisation(0.5 * U @ U.T, basis))
+        new = trivial_directions(branches.output.linearisation(0.5 * U @ U.T, basis))
         if new.shape[1]:
             steps.append(LearnedStep(new, alpha, "trivial", error))
         else:
-            easy = _next_easy(evolution, U, alpha)
+            easy = _next_easy(branches, U, alpha)
             if easy is None:
                 steps.append(LearnedStep(basis, np.inf, "hard", 0.0))
                 break
@@ -74,19 +77,19 @@ class _Onset(NamedTuple):
     point: Point | None
 
 
-def _next_easy(evolution: MatrixStateEvolution, U: np.ndarray, alpha: float) -> tuple[np.ndarray, float, float] | None:
+def _next_easy(branches: Branches, U: np.ndarray, alpha: float) -> tuple[np.ndarray, float, float] | None:
     """The next directions, the alpha from which they are learned, and its error; None if there is no such alpha."""
     basis = complement(U)
     # Exact knowledge of U is the most that helps: no smaller alpha than this can do.
-    known = _with_known(evolution, U)
+    known = _with_known(branches.output, U)
     best = growing_overlap(known)[0]
     if best <= zero_level(known):
         return None
     least = max(alpha, 1 / best)
-    onset = _onset(evolution, U, basis, least, None)
+    onset = _onset(branches, U, basis, least, None)
     width = 0.0
     if onset.excess < -1e-9 - 2 * least * onset.lin.error:
-        found = _cross(evolution, U, basis, onset)
+        found = _cross(branches, U, basis, onset)
         if found is None:
             return None
         onset, width = found
@@ -95,43 +98,40 @@ def _next_easy(evolution: MatrixStateEvolution, U: np.ndarray, alpha: float) -> 
     return support(onset.lin, push), onset.alpha, error
 
 
-def _with_known(evolution: MatrixStateEvolution, U: np.ndarray) -> Linearisation:
+def _with_known(output: MatrixOutput, U: np.ndarray) -> Linearisation:
     """The linearisation where U is known exactly and nothing else."""
     if not U.shape[1]:
-        return evolution.linearisation(np.zeros((len(U), len(U))), np.eye(len(U)))
+        return output.linearisation(np.zeros((len(U), len(U))), np.eye(len(U)))
     left = len(U) - U.shape[1]
-    return evolution.frozen(U).linearisation(np.zeros((left, left)), np.eye(left))
+    return output.frozen(U).linearisation(np.zeros((left, left)), np.eye(left))
 
 
-def linearised_at(evolution: MatrixStateEvolution, point: Point, basis: np.ndarray) -> Linearisation:
+def linearised_at(output: MatrixOutput, point: Point, basis: np.ndarray) -> Linearisation:
     """The linearisation at a fixed point, also where some directions are known exactly."""
     if point.exact is None:
-        return evolution.linearisation(point.M, basis)
+        return output.linearisation(point.M, basis)
     rest = complement(point.exact)
-    inner, child = rest.T @ basis, evolution.frozen(point.exact)
+    inner, child = rest.T @ basis, output.frozen(point.exact)
     if point.inner is not None:
         return linearised_at(child, point.inner, inner)._replace(basis=basis)
     return child.linearisation(np.zeros((rest.shape[1],) * 2), inner)._replace(basis=basis)
 
 
-def _onset(
-    evolution: MatrixStateEvolution, U: np.ndarray, basis: np.ndarray, alpha: float, before: Point | None
-) -> _Onset:
-    point = evolution.climb(alpha, before, within=U) if U.shape[1] else None
-    lin = _with_known(evolution, U) if point is None else linearised_at(evolution, point, basis)
+def _onset(branches: Branches, U: np.ndarray, basis: np.ndarray, alpha: float, before: Point | None) -> _Onset:
+    point = branches.climb(alpha, before, within=U) if U.shape[1] else None
+    output = branches.output
+    lin = _with_known(output, U) if point is None else linearised_at(output, point, basis)
     rate = growing_overlap(lin)[0]
     return _Onset(alpha, alpha * rate - 1, rate, lin, point)
 
 
-def _cross(
-    evolution: MatrixStateEvolution, U: np.ndarray, basis: np.ndarray, low: _Onset
-) -> tuple[_Onset, float] | None:
+def _cross(branches: Branches, U: np.ndarray, basis: np.ndarray, low: _Onset) -> tuple[_Onset, float] | None:
     """The alpha above `low` from which a small overlap grows, and the width of its bracket."""
     high = low
     while high.excess < 0:
         if high.alpha >= LARGEST_ALPHA:
             return None
-        low, high = high, _onset(evolution, U, basis, min(1.4 * high.alpha, LARGEST_ALPHA), high.point)
+        low, high = high, _onset(branches, U, basis, min(1.4 * high.alpha, LARGEST_ALPHA), high.point)
     low_weight = high_weight = 1.0
     for _ in range(_MOST_TRIALS):
         if high.alpha - low.alpha < _PRECISION * high.alpha:
@@ -139,7 +139,7 @@ def _cross(
         width = high.alpha - low.alpha
         below, above = low_weight * low.excess, high_weight * high.excess
         secant = (low.alpha * above - high.alpha * below) / (above - below)
-        trial = _onset(evolution, U, basis, float(secant), low.point)
+        trial = _onset(branches, U, basis, float(secant), low.point)
         if abs(trial.excess) < 1e-10 + 0.1 * trial.alpha * trial.lin.error:
             return trial, 0.0
         # Regula falsi, the weight of an end kept twice halved; the middle where the excess jumps and this is slow.
@@ -148,7 +148,7 @@ def _cross(
         else:
             high, high_weight, low_weight = trial, 1.0, low_weight / 2
         if high.alpha - low.alpha > 0.5 * width:
-            middle = _onset(evolution, U, basis, (low.alpha + high.alpha) / 2, low.point)
+            middle = _onset(branches, U, basis, (low.alpha + high.alpha) / 2, low.point)
             low, high = (middle, high) if middle.excess < 0 else (low, middle)
             low_weight = high_weight = 1.0
     return high, high.alpha - low.alpha

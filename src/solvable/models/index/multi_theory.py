@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -40,11 +41,11 @@ def multi_thresholds(model: MultiIndex) -> Thresholds:
 
 def learned_steps(model: MultiIndex) -> list[LearnedStep]:
     """Which directions are learned in which order, and from which alpha on."""
-    return list(_steps(model.multi_channel))
+    return [dataclasses.replace(s, directions=s.directions.copy()) for s in _steps(model.multi_channel)]
 
 
 def matrix_evolution(model: MultiIndex) -> MatrixStateEvolution:
-    """The state evolution of a model of several projections, which remembers the fixed points it has found."""
+    """The state evolution of a model of several projections, made once for each channel."""
     return _evolution(model.multi_channel)
 
 
@@ -96,7 +97,7 @@ def _label_errors(channel: MultiChannel, points: MatrixFixedPoints) -> dict[str,
     known: dict[bytes, dict[str, tuple[float, float]]] = {}
     found: dict[str, list[tuple[float, float]]] = {}
     for M, error in zip(points.M, points.uncertainty, strict=True):
-        key = np.round(M, 13).tobytes()
+        key = M.tobytes()
         if key not in known:
             known[key] = channel.prediction_errors(M)
         v = np.linalg.eigvalsh(np.eye(len(M)) - M)
