@@ -9,7 +9,8 @@ import toy_pair
 
 import solvable as sv
 from solvable.core.results import Prediction
-from solvable.lab.matrices import diagonal, entry_groups, group_mean
+from solvable.lab.assemble import Columns
+from solvable.lab.matrices import diagonal, entries_of, entry_groups, group_mean
 
 RIDGES = toy_pair.TwoRidges(penalty=0.5)
 GRID = np.array([0.5, 1.0, 2.0])
@@ -171,3 +172,49 @@ def test_matrices_of_another_size_have_their_own_dimensions():
 def test_scalars_stay_as_they_were():
     curve = sv.learning_curve(toy.Regression(), toy.Ridge(), alpha=GRID)
     assert "row" not in curve.dataset.dims and curve.default_metric == "overlap"
+
+
+def test_smaller_matrices_fill_the_first_entries_where_padding_is_asked_for():
+    columns = Columns(("learner", "alpha"), (1, 3))
+    columns.put("overlap_theory", (0, 0), 0.5, 0)
+    columns.put("overlap_theory", (0, 1), [[0.1, 0.2], [0.3, 0.4]], 0)
+    columns.put("overlap_theory", (0, 2), np.nan, 0)
+    with pytest.raises(ValueError, match="overlap_theory has different shapes"):
+        columns.arrays({})
+    sizes = {}
+    dims, array = columns.arrays(sizes, pad=True)["overlap_theory"]
+    assert dims == ("learner", "alpha", "row", "column") and sizes == {"row": 2, "column": 2}
+    np.testing.assert_array_equal(array[0, 0], [[0.5, np.nan], [np.nan, np.nan]])
+    assert array[0, 1].tolist() == [[0.1, 0.2], [0.3, 0.4]] and np.isnan(array[0, 2]).all()
+
+
+def test_a_line_of_values_is_padded_point_by_point():
+    columns = Columns(("learner", "alpha"), (2, 2))
+    columns.put("overlap_theory", (0, slice(None)), [0.5, 0.6], 1)
+    columns.put("overlap_theory", (1, slice(None)), np.ones((2, 3, 3)), 1)
+    array = columns.arrays({}, pad=True)["overlap_theory"][1]
+    assert array[0, :, 0, 0].tolist() == [0.5, 0.6] and np.isnan(array[0]).sum() == 16 and (array[1] == 1).all()
+
+
+def padded(curve):
+    """The curve as if its matrices had three rows elsewhere."""
+    wider = {"row": [1, 2, 3], "column": [1, 2, 3]}
+    return sv.Curve(curve.dataset.reindex(wider))
+
+
+def test_entries_that_are_nowhere_are_not_drawn_or_judged(curve, twins):
+    assert entry_groups(padded(curve), "overlap") == [(1,), (2,)]
+    assert entry_groups(padded(twins), "overlap") == [(1, 2)]
+    assert padded(curve).agreement("overlap") == curve.agreement("overlap")
+    labels = padded(curve).plot("overlap").get_legend_handles_labels()[1]
+    assert labels == curve.plot("overlap").get_legend_handles_labels()[1]
+
+
+def test_numbers_beside_matrices_are_their_first_entry(curve):
+    dataset = curve.dataset.copy()
+    dataset["overlap_theory"] = dataset["overlap_1_theory"]
+    mixed = sv.Curve(dataset)
+    assert entries_of(mixed["overlap"]).dims == ("learner", "alpha", "entry")
+    found, first = mixed.agreement("overlap"), curve.agreement("overlap_1")
+    assert (found.metric, found.deviation, found.points) == ("overlap_1", first.deviation, first.points)
+    assert "Two ridges, theory, $k = 1$" in mixed.plot("overlap").get_legend_handles_labels()[1]

@@ -32,6 +32,19 @@ def test_long_work_on_a_terminal_shows_a_bar(monkeypatch):
     assert "counting" in work(Terminal(), Clock(monkeypatch), 0.5)
 
 
+@pytest.mark.parametrize(("seconds", "shown"), [(0.3, "3.33/s"), (4.0, "4 s each")])
+def test_the_bar_says_how_fast(monkeypatch, seconds, shown):
+    assert shown in work(Terminal(), Clock(monkeypatch), seconds)
+
+
+@pytest.mark.parametrize(
+    ("done", "seconds", "words"),
+    [(0, 1.0, ""), (1, 0.0, ""), (500, 2.0, "250/s"), (3, 3.0, "1/s"), (1, 90.0, "90 s each"), (2, 2.5, "1.25 s each")],
+)
+def test_rates(done, seconds, words):
+    assert progress.rate(done, seconds) == words
+
+
 @pytest.mark.parametrize(
     ("stream", "seconds", "options"),
     [(Terminal, 0.01, {}), (io.StringIO, 0.5, {}), (Terminal, 0.5, {"enabled": False})],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Collection
 from pathlib import Path
@@ -12,65 +11,32 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.errors import bad_parameter
-from solvable.core.status import Status
-from solvable.lab.assemble import MATRIX
-from solvable.lab.matrices import ENTRY, diagonal, is_matrix
+from solvable.lab.agreement import Agreement, largest_deviation
+from solvable.lab.matrices import is_matrix
+from solvable.lab.selection import THRESHOLD, select, threshold_names
 from solvable.lab.store import load_dataset, save_dataset
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+__all__ = ["Agreement", "Curve", "over_seeds"]
+
 THEORY, SIMULATION = "_theory", "_simulation"
-
-
-@dataclasses.dataclass(frozen=True)
-class Agreement:
-    """The point where theory and simulation differ most, in standard errors of the simulated mean.
-
-    `metric` is the scalar compared; of a matrix metric, the diagonal entry: `overlap_2` for the second of `overlap`.
-    `deviation` is |theory - simulation| / standard_error. It is 0 where the two numbers agree to 1e-9 relative,
-    whatever the spread, and infinite where they do not although the runs have no spread beyond rounding (1e-12).
-    `points` is how many were compared, `runs` the number of seeds behind the point.
-    """
-
-    metric: str
-    deviation: float
-    learner: str
-    at: dict[str, float]
-    theory: float
-    simulation: float
-    standard_error: float
-    points: int
-    runs: int
-
-    @property
-    def chance(self) -> float:
-        """How probable so large a deviation is at one of the points if theory is right and the runs are Gaussian.
-
-        The standard error is itself estimated from few runs, so the deviation has Student's law; the probability is
-        multiplied by the number of points, among which this is the worst.
-        """
-        from scipy.special import stdtr
-
-        return float(min(1.0, 2 * self.points * stdtr(self.runs - 1, -self.deviation)))
-
-    def __str__(self) -> str:
-        where = ", ".join([self.learner, *(f"{name} = {value:g}" for name, value in self.at.items())])
-        return (
-            f"{self.metric}: largest deviation of {self.points} points is {self.deviation:.2f} standard errors, "
-            f"at {where}: theory {self.theory:.6g}, simulation {self.simulation:.6g} +- {self.standard_error:.2g}"
-        )
+NOT_METRICS = ("converged", "status", "failed")
+"""What else ends in `_theory` or `_simulation`: how a computation ended."""
 
 
 class Curve:
-    """Predictions and outcomes over a grid of one or two axes.
+    """Predictions and outcomes over a grid of any number of axes.
 
-    `dataset` is an `xarray.Dataset` with dimensions `learner`, the grid's axes and `seed`, and variables
-    `<metric>_theory`, `<metric>_uncertainty`, `<name>_order_parameter`, `status` (a `Status`, or -1 where a learner has
-    no theory), `<metric>_simulation`, `converged_simulation`, `seconds`, and `failed` (the error's text, present only
-    if some runs raised). A metric that is a matrix at each point has the dimensions `row` and `column` too, counted
-    from 1. Its attributes describe the model and the learners.
+    `dataset` is an `xarray.Dataset` with dimensions `learner`, the grid's axes (numbers or texts), `d` if there are
+    runs of several sizes (a single size is the attribute `d`) and `seed`, and variables `<metric>_theory`,
+    `<metric>_uncertainty`, `<name>_order_parameter`, `status` (a `Status`, or -1 where a learner has no theory, -2
+    where it was not computed, -3 where it raised an error), `<metric>_simulation`, `converged_simulation`, `seconds`,
+    `failed` (the error's text, present only if some runs raised) and `<name>_threshold` (thresholds that vary over the
+    grid, as places on the model's first axis). A metric that is a matrix at each point has the dimensions `row` and
+    `column` too, counted from 1. Its attributes describe the model and the learners.
     """
 
     def __init__(self, dataset: xr.Dataset):
@@ -80,6 +46,13 @@ class Curve:
     def axes(self) -> tuple[str, ...]:
         """The names of the grid's axes."""
         return tuple(json.loads(self.dataset.attrs["axes"]))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The dimensions d of the runs; none if there are no runs."""
+        if "d" in self.dataset.dims:
+            return tuple(int(d) for d in self.dataset["d"].values)
+        return (int(self.dataset.attrs["d"]),) if "d" in self.dataset.attrs else ()
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -103,8 +76,28 @@ class Curve:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The thresholds of the model along the curve's axis, where they are known."""
-        return {name: float(value) for name, value in json.loads(self.dataset.attrs["thresholds"]).items()}
+        """The thresholds of the model along its first axis, where they are known and the same for the whole curve."""
+        found = {name: float(value) for name, value in json.loads(self.dataset.attrs["thresholds"]).items()}
+        constant = (name for name in threshold_names(self.dataset) if self.dataset[name + THRESHOLD].ndim == 0)
+        return found | {name: float(self.dataset[name + THRESHOLD]) for name in constant}
+
+    @property
+    def model_axis(self) -> str | None:
+        """The model's first axis, along which its thresholds lie, if the curve varies or fixes it."""
+        if "model_axes" in self.dataset.attrs:
+            return next(iter(json.loads(self.dataset.attrs["model_axes"])), None)
+        fields = set(self.model).union(*json.loads(self.dataset.attrs["learners"]))
+        names = [*self.axes, *json.loads(self.dataset.attrs["fixed"])]
+        return next((name for name in names if name not in fields), None)
+
+    def select(self, **values: Any) -> Curve:
+        """The part of the curve with the given values: `curve.select(rho=0.2, learner="amp", d=120)`.
+
+        An axis given one value is no longer an axis but is noted in the attribute `fixed`; given a list, it keeps those
+        values. Numbers are found within 1e-9 relative. `learner` takes a label or a list of them, `d` one of the sizes
+        or a list.
+        """
+        return Curve(select(self, values))
 
     def __getitem__(self, metric: str) -> xr.DataArray:
         """The theory of one metric."""
@@ -131,35 +124,7 @@ class Curve:
         not call converged are included: leaving them out would select the good ones. Of a matrix metric the diagonal
         entries are compared.
         """
-        metric = self.metric_or_default(metric)
-        nothing = f"nothing to compare for {metric}: no point has both a theory and at least two runs."
-        if metric + THEORY not in self.dataset or metric + SIMULATION not in self.dataset:
-            raise ValueError(nothing)
-        theory = diagonal(self.theory(metric)).where(self.dataset["status"] == Status.CONVERGED)
-        mean, error, count = (diagonal(part) for part in self.summary(metric))
-        error = xr.apply_ufunc(np.hypot, error, resolution)
-        theory, mean, error, count = xr.broadcast(theory, mean, error, count)
-        usable = (theory.notnull() & mean.notnull() & (count >= 2)).values
-        if not usable.any():
-            raise ValueError(nothing)
-        distance = np.abs(theory.values - mean.values)
-        same = np.isclose(theory.values, mean.values, rtol=1e-9, atol=1e-15)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            spread = error.values > 1e-12 * np.abs(mean.values)
-            deviation = np.where(same, 0.0, np.where(spread, distance / error.values, np.inf))
-        worst = np.unravel_index(np.argmax(np.where(usable, deviation, -1.0)), deviation.shape)
-        place = theory[tuple(int(i) for i in worst)]
-        return Agreement(
-            metric=f"{metric}_{place[ENTRY].item()}" if ENTRY in theory.dims else metric,
-            deviation=float(deviation[worst]),
-            learner=str(place["learner"].values),
-            at={name: float(place[name].values) for name in self.axes},
-            theory=float(theory.values[worst]),
-            simulation=float(mean.values[worst]),
-            standard_error=float(error.values[worst]),
-            points=int(usable.sum()),
-            runs=int(count.values[worst]),
-        )
+        return largest_deviation(self, self.metric_or_default(metric), resolution)
 
     @property
     def default_metric(self) -> str:
@@ -175,22 +140,35 @@ class Curve:
         )
 
     def plot(
-        self, metric: str | None = None, ax: Axes | None = None, parts: Collection[str] = ("theory", "simulation")
-    ) -> Axes:
-        """Draw one metric: lines of theory and markers of simulation, or a heat map if there are two axes.
+        self,
+        metric: str | None = None,
+        ax: Axes | None = None,
+        parts: Collection[str] = ("theory", "simulation"),
+        x: str | None = None,
+        kind: str | None = None,
+    ) -> Axes | np.ndarray:
+        """Draw one metric: lines of theory and markers of simulation, or a heat map of two axes.
 
-        A matrix metric is drawn by its diagonal entries, one line for those that theory does not tell apart.
-        `parts` selects what is drawn, so that theory on a fine grid and simulations on a coarse one can share `ax`.
+        **Arguments:** `parts`, what is drawn, so that theory on a fine grid and simulations on a coarse one can share
+        `ax`; `x`, the axis that runs from left to right (the model's first axis unless told, or else the longest);
+        `kind`, `"lines"` or `"map"` (a map unless told for a phase diagram, and for two axes of at least 5 numbers).
+
+        A matrix metric is drawn by its diagonal entries, one line for those that theory does not tell apart. Each
+        combination of the other axes' values has a panel of its own.
+
+        **Returns:** the `Axes`, or an array of them if there are several panels.
         """
         from solvable.lab.plots import draw
 
-        return draw(self, self.metric_or_default(metric), ax, parts)
+        return draw(self, self.metric_or_default(metric), ax, parts, x, kind)
 
-    def figure(self, path: str | Path, metric: str | None = None) -> Path:
-        """Draw one metric into a file, as PNG, PDF or SVG after its ending."""
+    def figure(
+        self, path: str | Path, metric: str | None = None, x: str | None = None, kind: str | None = None
+    ) -> Path:
+        """Draw one metric into a file, as PNG, PDF or SVG after its ending; `x` and `kind` as for `plot`."""
         from solvable.lab.plots import save_figure
 
-        return save_figure(self, self.metric_or_default(metric), path)
+        return save_figure(self, self.metric_or_default(metric), path, x, kind)
 
     def save(self, path: str | Path) -> Path:
         """Write the curve to a netCDF file whose content is protected by checksums."""
@@ -202,26 +180,29 @@ class Curve:
         return cls(load_dataset(path))
 
     def to_dataframe(self) -> pd.DataFrame:
-        """One row for each learner, grid point and seed; a column for each entry of a matrix (`overlap_theory_1_2`)."""
-        flat = self.dataset.drop_dims(MATRIX, errors="ignore")
+        """One row for each learner, grid point, size and seed; a column for each entry of a matrix."""
+        rows = [name for name in ("learner", *self.axes, "d", "seed") if name in self.dataset.dims]
+        flat = self.dataset.drop_dims([dim for dim in self.dataset.dims if dim not in rows])
         for name, variable in self.dataset.data_vars.items():
-            inner = [dim for dim in MATRIX if dim in variable.dims]
+            inner = [dim for dim in variable.dims if dim not in rows]
             for index in np.ndindex(*(variable.sizes[dim] for dim in inner)) if inner else ():
                 entry = variable.isel(dict(zip(inner, index, strict=True)), drop=True)
                 flat["_".join([str(name), *(str(i + 1) for i in index)])] = entry
-        return flat.to_dataframe().reset_index()
+        return flat.to_dataframe(dim_order=rows).reset_index()
 
     def __repr__(self) -> str:
-        grid = ", ".join(
-            f"{name} from {values.min():g} to {values.max():g} ({values.size})"
-            for name, values in ((name, self.dataset[name].values) for name in self.axes)
-        )
-        d = self.dataset.attrs.get("d")
-        size = "" if d is None else f"; d = {d}, {self.dataset.sizes['seed']} seeds"
-        return f"Curve({self.model['name']}; {', '.join(self.learners)}; {grid}{size}; {', '.join(self.metrics)})"
+        parts = [self.model["name"], ", ".join(self.learners)]
+        if self.axes:
+            parts.append(", ".join(_axis_in_words(name, self.dataset[name].values) for name in self.axes))
+        if self.sizes:
+            sizes = " and ".join(filter(None, [", ".join(map(str, self.sizes[:-1])), str(self.sizes[-1])]))
+            parts.append(f"d = {sizes}, {self.dataset.sizes['seed']} seeds")
+        return f"Curve({'; '.join([*parts, ', '.join(self.metrics) or 'no metric yet'])})"
 
     def metric_or_default(self, metric: str | None) -> str:
         """The metric asked for, if the curve has it; `default_metric` for None."""
+        if not self.metrics:
+            raise ValueError("this curve has no metric yet: no point of it has been computed.")
         metric = self.default_metric if metric is None else metric
         if metric not in self.metrics:
             raise bad_parameter("metric", metric, f"one of: {', '.join(self.metrics)}")
@@ -235,7 +216,13 @@ class Curve:
 
     def _names(self, ending: str) -> list[str]:
         names = (str(name).removesuffix(ending) for name in self.dataset if str(name).endswith(ending))
-        return [name for name in names if name != "converged"]
+        return [name for name in names if name not in NOT_METRICS]
+
+
+def _axis_in_words(name: str, values: np.ndarray) -> str:
+    if values.dtype.kind in "iuf":
+        return f"{name} from {values.min():g} to {values.max():g} ({values.size})"
+    return f"{name} in {', '.join(map(str, values))} ({values.size})"
 
 
 def over_seeds(runs: xr.DataArray) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:

@@ -22,7 +22,7 @@ from solvable.core.results import Outcome, Prediction
 from solvable.core.verbs import POINT_FAILURES, predict, simulate, thresholds
 from solvable.lab.assemble import assemble
 from solvable.lab.curve import Curve
-from solvable.lab.pairs import check_learners, check_names, check_pairs, check_seeds, with_value
+from solvable.lab.pairs import check_learners, check_names, check_pairs, check_seeds, fields_of, with_value
 from solvable.lab.progress import progress_bar
 from solvable.numerics.blas import single_thread
 
@@ -65,22 +65,26 @@ def phase_diagram(
     seeds: int | Sequence[int] = 4,
     executor: Executor | None = None,
     progress: bool = True,
+    marks: bool = True,
     **axes: Any,
 ) -> Curve:
     """A metric over two axes, each the name of an axis or of a numeric field with its values.
 
     **Arguments:** `x` and `y`, for instance `("alpha", grid)` and `("noise", grid)`; `metric`, what `.plot()` draws
-    (`overlap` unless told); `d` and `seeds`, to simulate as well; the remaining axes, single numbers.
+    (`overlap` unless told); `d` and `seeds`, to simulate as well; `marks`, whether to find the thresholds along the
+    model's first axis, where that is `x` or `y`, for each value of the other (this can take long); the remaining axes,
+    single numbers.
+
+    **Returns:** a `Curve`. Its variables `<name>_threshold` are the thresholds, NaN where one could not be found and
+    infinite where there is none; the figure shows them as lines.
     """
     (x_name, x_values), (y_name, y_values) = _named_grid("x", x), _named_grid("y", y)
     if x_name == y_name or x_name in axes or y_name in axes:
         given = ", ".join([x_name, y_name, *axes])
         raise ValueError(f"x and y must be two different axes, given nowhere else; got {given}.")
-    curve = _curve(model, learner, {x_name: x_values, y_name: y_values}, axes, d, seeds, executor, progress)
-    if metric is not None:
-        if metric not in curve.metrics:
-            raise bad_parameter("metric", metric, f"one of: {', '.join(curve.metrics)}")
-        curve.dataset.attrs["metric"] = metric
+    grid = {x_name: x_values, y_name: y_values}
+    curve = _curve(model, learner, grid, axes, d, seeds, executor, progress, {}, varying=marks)
+    curve.dataset.attrs["metric"] = curve.metric_or_default(metric)
     return curve
 
 
@@ -101,7 +105,8 @@ def run_once(model: Model, learner: Learner, d: int, seed: int, axes: dict[str, 
     return dataclasses.replace(outcome, estimate=None, details={})
 
 
-def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=None) -> Curve:
+def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=None, varying=False) -> Curve:
+    """The curve of a grid; `marks` as for `learning_curve`, `varying` to find those that vary over two axes."""
     check_model(model)
     learners = check_learners(learners)
     seeds = check_seeds(seeds)
@@ -119,7 +124,9 @@ def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=Non
         # Seed by seed, so that an executor with a deadline leaves every point with about as many runs.
         runs = [(point, k, seed) for k, seed in enumerate(seeds) for point in points]
 
-    with progress_bar(len(solvable) + len(runs), "learning curve", progress) as advance:
+    dims, marked = _marked_models(lines[0].model, grid) if varying else ((), [])
+
+    with progress_bar(len(solvable) + len(runs) + len(marked), "learning curve", progress) as advance:
         futures = []
         if executor is not None:
             futures = [executor.submit(run_once, t.model, t.learner, d, seed, t.axes) for t, _, seed in runs]
@@ -132,6 +139,10 @@ def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=Non
             for i, (task, k, seed) in enumerate(runs):
                 outcomes.append((task.place, k, _attempt(futures[i] if futures else None, task, d, seed)))
                 advance()
+            found: list[dict[str, float]] = []
+            for variant in marked:
+                found.append(_known_thresholds(variant))
+                advance()
         finally:
             for future in futures:
                 future.cancel()
@@ -139,7 +150,10 @@ def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=Non
     if errors and len(errors) == len(outcomes):
         raise errors[0]
     marks = _thresholds(lines[0].model, grid) if marks is None else marks
-    return Curve(assemble(model, learners, grid, fixed, d, seeds, predictions, outcomes, marks))
+    names = dict.fromkeys(name for one in found for name in one)
+    values = {name: np.array([one.get(name, np.nan) for one in found]) for name in names}
+    varied = {name: (dims, each if dims else each[0]) for name, each in values.items()}
+    return Curve(assemble(model, learners, grid, fixed, d, seeds, predictions, outcomes, marks, varied))
 
 
 def _attempt(future: Any, task: Task, d: Any, seed: int) -> Outcome | Exception:
@@ -192,6 +206,27 @@ def _thresholds(model: Model, grid: dict[str, np.ndarray]) -> dict[str, float]:
     """The thresholds to mark: those of a one-axis curve along the model's first axis."""
     if len(grid) != 1 or not model.axes or next(iter(grid)) != model.axes[0]:
         return {}
+    return _known_thresholds(model)
+
+
+def _marked_models(model: Model, grid: dict[str, np.ndarray]) -> tuple[tuple[str, ...], list[Model]]:
+    """The models whose thresholds are lines on a map of two axes, and the axis along which they vary.
+
+    One of the axes is the model's first, along which thresholds lie. The other is a field of the model, with a model
+    for each value, or a field of the learners, on which thresholds do not depend.
+    """
+    if not model.axes or model.axes[0] not in grid:
+        return (), []
+    (other,) = (name for name in grid if name != model.axes[0])
+    if other in model.axes:
+        return (), []
+    if other in fields_of(model):
+        return (other,), [model.with_field(other, float(value)) for value in grid[other]]
+    return (), [model]
+
+
+def _known_thresholds(model: Model) -> dict[str, float]:
+    """The thresholds of a model that are numbers; none where they could not be found."""
     try:
         known = thresholds(model)
     except (NotSolvable, *POINT_FAILURES):

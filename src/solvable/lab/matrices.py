@@ -37,29 +37,47 @@ def diagonal(array: xr.DataArray) -> xr.DataArray:
     return array.isel(row=along, column=along).drop_vars(MATRIX).transpose(..., ENTRY)
 
 
+def entries_of(array: xr.DataArray) -> xr.DataArray:
+    """The diagonal along the dimension `entry`, where a number is a matrix of one entry.
+
+    A sweep may hold models of one projection and of several, and at first have results of one kind only.
+    """
+    return diagonal(array) if is_matrix(array) else array.expand_dims({ENTRY: [1]}, axis=-1)
+
+
 def entry_groups(curve: Curve, metric: str) -> list[tuple[int, ...]]:
     """The diagonal entries of a matrix metric, from 1, those together that theory does not tell apart.
 
     Permutation symmetry makes such entries equal, and one line then stands for them all. Without a theory each entry
-    is on its own.
+    is on its own. Entries that the curve has at no point, since its matrices are smaller there, are left out.
     """
+    entries = _present(curve, metric)
     if f"{metric}_theory" not in curve.dataset:
-        return [(entry,) for entry in curve.simulation(metric)["row"].values]
-    values = diagonal(curve.theory(metric).where(curve.dataset["status"] == Status.CONVERGED))
-    flat = values.values.reshape(-1, values.sizes[ENTRY])
+        return [(entry,) for entry in entries]
+    values = entries_of(curve.theory(metric).where(curve.dataset["status"] == Status.CONVERGED))
+    flat = values.reindex({ENTRY: entries}).values.reshape(-1, len(entries))
     flat = flat[np.isfinite(flat).all(axis=1)]
     near = SAME * np.max(np.abs(flat), initial=0.0)
     groups: list[list[int]] = []
-    for entry in range(flat.shape[1]):
-        alike = (group for group in groups if np.max(np.abs(flat[:, entry] - flat[:, group[0]]), initial=0.0) <= near)
+    for k in range(len(entries)):
+        alike = (group for group in groups if np.max(np.abs(flat[:, k] - flat[:, group[0]]), initial=0.0) <= near)
         group = next(alike, None) if len(flat) else None
         if group is None:
-            groups.append([entry])
+            groups.append([k])
         else:
-            group.append(entry)
-    return [tuple(entry + 1 for entry in group) for group in groups]
+            group.append(k)
+    return [tuple(entries[k] for k in group) for group in groups]
+
+
+def _present(curve: Curve, metric: str) -> list[int]:
+    """The diagonal entries that have a value somewhere; all of them if none has."""
+    names = [metric + ending for ending in ("_theory", "_simulation") if metric + ending in curve.dataset]
+    arrays = [diagonal(curve.dataset[name]) for name in names if is_matrix(curve.dataset[name])]
+    everywhere = [int(entry) for entry in arrays[0][ENTRY].values]
+    found = [entry for entry in everywhere if any(bool(a.sel({ENTRY: entry}).notnull().any()) for a in arrays)]
+    return found or everywhere
 
 
 def group_mean(array: xr.DataArray, group: tuple[int, ...]) -> xr.DataArray:
     """The mean of some diagonal entries, seed by seed."""
-    return diagonal(array).sel({ENTRY: list(group)}).mean(ENTRY)
+    return entries_of(array).reindex({ENTRY: list(group)}).mean(ENTRY)

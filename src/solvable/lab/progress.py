@@ -44,6 +44,14 @@ def stage(description: str, enabled: bool = True, stream: Any = None) -> Iterato
         yield
 
 
+def rate(done: int, seconds: float) -> str:
+    """How fast pieces of work are done: so many a second, or so many seconds for one where that is slow."""
+    if done <= 0 or seconds <= 0:
+        return ""
+    speed = done / seconds
+    return f"{speed:.3g}/s" if speed >= 1 else f"{1 / speed:.3g} s each"
+
+
 class _Bar:
     def __init__(self, total: int, description: str, stream: Any):
         self.total, self.description, self.stream = total, description, stream
@@ -57,17 +65,22 @@ class _Bar:
         if self._shown is None and time.monotonic() - self.start > PATIENCE and self.done < self.total:
             self._show()
         if self._shown is not None:
-            self._shown.update(self._task, completed=self.done)
+            self._shown.update(self._task, completed=self.done, rate=self._rate())
 
     def stop(self) -> None:
         if self._shown is not None:
             self._shown.stop()
 
+    def _rate(self) -> str:
+        return rate(self.done, time.monotonic() - self.start)
+
     def _show(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        words, speed = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
+        columns = (words, BarColumn(), MofNCompleteColumn(), speed, TimeRemainingColumn())
         self._shown = Progress(*columns, console=Console(file=self.stream), transient=True)
-        self._task = self._shown.add_task(self.description, total=self.total, completed=self.done)
+        options = {"total": self.total, "completed": self.done, "rate": self._rate()}
+        self._task = self._shown.add_task(self.description, **options)
         self._shown.start()
