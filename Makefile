@@ -25,7 +25,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/pyright
 
 docs: $(VENV)/.installed-docs
-	$(BIN)/zensical build --clean
+	$(BIN)/zensical build --clean --strict
 
 bench: $(VENV)/.installed-base
 	@for script in benchmarks/*.py; do echo "$$script"; $(BIN)/python "$$script" || exit 1; done

@@ -1,12 +1,13 @@
-"""The documentation: its links lead somewhere, its runnable code runs, its matrix is the registry's, and it builds."""
+"""The documentation as written: its links lead somewhere, its code runs or compiles, its commands and files parse."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
+import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,10 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 RUNNABLE = re.compile(r"<!-- runnable -->\n```python\n(.*?)```", re.DOTALL)
+OUTPUT = re.compile(r"<!-- output -->\n```text\n(.*?)```", re.DOTALL)
+FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+# A page about the past may name commands that no longer exist.
+HISTORY = ("CHANGELOG.md",)
 
 
 def page_name(page: Path) -> str:
@@ -25,10 +30,22 @@ def prose_of(page: Path) -> str:
     return re.sub(r"```.*?```|\\\(.*?\\\)|\\\[.*?\\\]", "", page.read_text(), flags=re.DOTALL)
 
 
+def blocks_of(page: Path, *languages: str) -> list[str]:
+    """The fenced blocks of a page in one of these languages ("" is a block that names none)."""
+    return [text for _, language, text in FENCE.findall(page.read_text()) if language in languages]
+
+
 def headings(page: Path) -> set[str]:
     """The anchors that a page's headings get."""
     titles = re.findall(r"^#+ (.+)$", prose_of(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def commands_of(page: Path) -> list[str]:
+    """Every `solvable ...` of a page: lines of command blocks, and code in the text."""
+    lines = "".join(blocks_of(page, "", "sh", "console", "bash")).replace("\\\n", " ").splitlines()
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL))
+    return [re.sub(r"^\$ ", "", text).strip() for text in [*lines, *inline] if re.match(r"(\$ )?solvable ", text)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -44,13 +61,65 @@ def test_internal_links_resolve(page):
 
 @pytest.mark.parametrize("page", [p for p in PAGES if RUNNABLE.search(p.read_text())], ids=page_name)
 def test_runnable_blocks_run(page, tmp_path):
-    """The blocks of a page run in order in one fresh process, as a reader would paste them."""
+    """The blocks of a page run in order in one fresh process, as a reader would paste them, and print what it shows."""
     program = "import matplotlib\nmatplotlib.use('Agg')\n" + "\n".join(RUNNABLE.findall(page.read_text()))
     paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
+    for shown in OUTPUT.findall(page.read_text()):
+        assert shown in done.stdout, f"{page_name(page)} shows\n{shown}\nwhich is not in\n{done.stdout}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_python_blocks_compile(page):
+    for text in blocks_of(page, "python"):
+        compile(text, page_name(page), "exec")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_no_page_runs_a_module_of_the_figures(page):
+    """A published figure is made by `solvable reproduce`, not by a module that could move."""
+    assert page.name in HISTORY or "solvable.lab.figures" not in page.read_text()
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in HISTORY and commands_of(p)], ids=page_name)
+def test_commands_exist_and_take_their_options(page):
+    """Commands are parsed, not run: a word in capitals stands for what the reader puts there."""
+    import typer
+
+    from solvable.cli.app import app
+
+    group = typer.main.get_command(app)
+    options = {"--help", *(option for parameter in group.params for option in parameter.opts)}
+    for line in commands_of(page):
+        words = shlex.split(line, comments=True)[1:]
+        while words and words[0].startswith("-"):
+            assert words.pop(0) in options, f"{page_name(page)}: {line}"
+        if not words:
+            continue
+        name, *words = words
+        command = group.commands.get(name)  # type: ignore[attr-defined]
+        assert command is not None, f"{page_name(page)}: {line}: there is no command {name}"
+        parser = command.make_parser(command.context_class(command, info_name=name))
+        try:
+            given, rest, _ = parser.parse_args([word for word in words if word != "--help"])
+        except Exception as error:
+            raise AssertionError(f"{page_name(page)}: {line}: {error}") from error
+        assert not rest, f"{page_name(page)}: {line}: {rest} is too much"
+        if name == "reproduce" and (id := given.get("id")) and not id.isupper():
+            from solvable.lab.figures.registry import find_entries
+
+            assert find_entries(id), line
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks_of(p, "toml")], ids=page_name)
+def test_toml_blocks_are_sweeps(page):
+    from solvable.lab.sweep.configuration import read_plan
+
+    for text in blocks_of(page, "toml"):
+        assert read_plan(tomllib.loads(text)).layout().points
 
 
 def test_the_matrix_of_the_readme_is_the_registry():
@@ -75,20 +144,13 @@ def test_displayed_equations_stand_alone(page):
         assert "\\[" not in block or (block.strip().startswith("\\[") and block.strip().endswith("\\]")), block
 
 
-def test_every_page_is_in_the_navigation():
-    navigation = (ROOT / "mkdocs.yml").read_text()
-    for page in (ROOT / "docs").rglob("*.md"):
-        assert page.relative_to(ROOT / "docs").as_posix() in navigation
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_lists_start_where_they_should(page):
+    """After an indented paragraph an item needs an empty line before it, or it becomes part of the paragraph."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    assert not re.search(r"\n\n {4,}[^\n-][^\n]*(\n {4,}[^\n]+)*\n- ", text)
 
 
-def test_the_site_builds(tmp_path):
-    builder = shutil.which("zensical", path=str(Path(sys.executable).parent)) or shutil.which("zensical")
-    if builder is None:
-        pytest.skip("zensical is not installed (extra `docs`)")
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
-    done = subprocess.run([builder, "build"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    equations = (tmp_path / "docs" / "models" / "index.md").read_text().count("\\[")
-    page = (tmp_path / "site" / "models" / "index.html").read_text()
-    assert page.count('<div class="arithmatex">') == equations > 0
+def test_the_navigation_lists_every_page_and_no_other():
+    listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
+    assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
