@@ -1,53 +1,375 @@
-"""The figures of the gallery: their recipes, and one of them drawn small."""
+"""The figures of the literature: what an entry is, verdicts, estimators, and a toy entry from end to end."""
 
 from __future__ import annotations
 
 import dataclasses
-import importlib
+import json
+import math
+import re
 
 import numpy as np
 import pytest
+import toy
+from scipy.special import ndtr
 
 import solvable as sv
+from solvable.lab.figures import sources
+from solvable.lab.figures.curves import Simulation, gather_curves, growth, largest, onset, runs_of
+from solvable.lab.figures.drawing import learning_figure
+from solvable.lab.figures.entry import Claim, Effort, Entry, Source
+from solvable.lab.figures.estimators import Estimate, Runs, continuous_onset, growth_onset, jump
+from solvable.lab.figures.gallery import page, write_gallery
+from solvable.lab.figures.registry import all_entries, find_entries
+from solvable.lab.figures.run import FORMATS, images, reproduce
+from solvable.lab.figures.verdict import Verdict, with_uncertainty
 
-NAMES = ("phase_retrieval", "parity", "grand_staircase")
+SOURCE = Source("Nobody", "Nothing", 1900, "nowhere")
+WANTED = {
+    "binary-perceptron",
+    "committee",
+    "compressed-sensing",
+    "grand-staircase",
+    "hierarchy",
+    "parity-threshold",
+    "phase-retrieval",
+    "spectral-phase-retrieval",
+}
 
 
-def recipe(name):
-    return importlib.import_module(f"solvable.lab.figures.{name}").RECIPE
+def test_the_entries_are_found():
+    assert set(all_entries()) >= WANTED and list(all_entries()) == sorted(all_entries())
+    assert [entry.id for entry in find_entries("committee")] == ["committee"]
+    assert len(find_entries("all")) == len(all_entries())
+    with pytest.raises(ValueError, match="id = 'nothing' is not allowed: id must be all, or one of: binary-perceptron"):
+        find_entries("nothing")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_recipes_are_what_they_say(name):
-    module = importlib.import_module(f"solvable.lab.figures.{name}")
-    found = module.RECIPE
-    assert found.name == name and f"python -m solvable.lab.figures.{name} --out out" in module.__doc__
-    assert np.all(np.diff(found.alpha) > 0) and np.all(np.diff(found.simulated_alpha) > 0)
-    assert found.alpha[0] <= min(found.simulated_alpha) and max(found.simulated_alpha) <= found.alpha[-1]
-    assert set(map(type, found.simulated)) <= set(map(type, found.learners))
+@pytest.mark.parametrize("entry", all_entries().values(), ids=lambda entry: entry.id)
+def test_entries_say_what_they_are(entry):
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", entry.id) and entry.title and entry.shows.endswith(".")
+    assert len({claim.name for claim in entry.claims}) == len(entry.claims) > 0
+    for claim in entry.claims:
+        assert (claim.source is None) == (claim.published is None)
+        assert claim.source is None or claim.source in entry.sources
+        assert claim.published is None or claim.exact is not None or math.isfinite(float(claim.published))
+    assert {claim.source for claim in entry.claims if claim.source} == set(entry.sources)
 
 
-def test_a_small_figure():
-    small = dataclasses.replace(recipe("phase_retrieval"), alpha=np.linspace(0.1, 1.6, 9), simulated_alpha=(0.3, 1.5))
-    exact, simulated = small.compute(d=40, seeds=2)
-    assert exact.learners == ("bayes-optimal", "amp", "spectral") and simulated.learners == ("amp", "spectral")
-    (ax,) = small.draw(exact, simulated).axes
-    assert ax.get_legend_handles_labels()[1] == [
-        "Bayes optimal, theory",
-        "AMP, theory",
-        "Spectral, theory",
-        "AMP, $d = 40$",
-        "Spectral, $d = 40$",
-    ]
-    assert {text.get_text() for text in ax.texts} == {"weak recovery", "algorithmic", "information theoretic"}
+def test_sources_are_cited_in_full():
+    known = [value for value in vars(sources).values() if isinstance(value, Source)]
+    assert len(known) >= 8 and sources.TROIANI.short == "Troiani et al. 2024"
+    assert sources.WU_VERDU.short == "Wu and Verdú 2010" and SOURCE.short == "Nobody 1900"
+    for source in known:
+        assert re.fullmatch(r".+, .+ \((19|20)\d\d\), .+", str(source))
+        assert "arXiv:" not in source.where or re.search(r"arXiv:\d{4}\.\d{5}", source.where)
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (2.4912, 0.031, "2.49(3)"),
+        (0.12344, 0.0012, "0.1234(12)"),
+        (1.4962, 0.0098, "1.496(10)"),
+        (1.4962, 0.00951, "1.496(10)"),
+        (1.4962, 0.0194, "1.496(19)"),
+        (1.4962, 0.0196, "1.50(2)"),
+        (1.0, 1.3, "1.0(13)"),
+        (130.2, 20.4, "130(20)"),
+        (127.2, 1.0, "127.2(10)"),
+        (5432.0, 150.0, "5430(150)"),
+        (-0.0342, 0.02, "-0.03(2)"),
+        (0.5, 0.0, "0.5(0)"),
+        (float("nan"), 0.1, "nan(0.1)"),
+        (0.5, float("inf"), "0.5(inf)"),
+    ],
+)
+def test_numbers_with_their_uncertainty(value, error, text):
+    assert with_uncertainty(value, error) == text
+
+
+def claim(published: str | None = "2.467", **given):
+    return Claim("threshold", published, SOURCE if published else None, lambda found: 0.0, **given)
+
+
+def test_tolerances_are_half_a_unit_of_the_last_digit_unless_told():
+    assert claim("0.575").allowed == pytest.approx(5e-4) and claim("2.04").allowed == pytest.approx(5e-3)
+    assert claim("3").allowed == 0.5 and claim("3", tolerance=0.1).allowed == 0.1
+    assert claim("pi^2/4", exact=math.pi**2 / 4).allowed == pytest.approx(1e-5 * math.pi**2 / 4)
+    assert claim("infinite", exact=math.inf).allowed == 0 and claim("infinite", exact=math.inf).value == math.inf
+
+
+@pytest.mark.parametrize(
+    ("made", "computed", "simulated", "line", "expected"),
+    [
+        (claim(), 2.4674, Estimate(2.49, 0.03), "published 2.467, computed 2.46740, simulated 2.49(3): agrees", True),
+        (claim(), 2.4674, None, "published 2.467, computed 2.46740: agrees", True),
+        (claim(), 2.4676, None, "published 2.467, computed 2.46760: differs", False),
+        (claim(), math.nan, None, "published 2.467, computed nan: differs", False),
+        (
+            claim(),
+            2.4674,
+            Estimate(2.6, 0.03),
+            "published 2.467, computed 2.46740, simulated 2.60(3): simulation differs",
+            True,
+        ),
+        (
+            claim(),
+            2.4674,
+            Estimate(math.nan, math.nan),
+            "published 2.467, computed 2.46740, simulated undetermined: agrees",
+            True,
+        ),
+        (
+            claim("2.04", known_wrong="Two codes say so."),
+            2.05238,
+            None,
+            "published 2.04, computed 2.0524: differs, as documented",
+            True,
+        ),
+        (
+            claim("2.04", known_wrong="Two codes say so."),
+            2.05238,
+            Estimate(2.5, 0.1),
+            "published 2.04, computed 2.0524, simulated 2.50(10): differs, as documented; simulation differs",
+            True,
+        ),
+        (claim("2.05", known_wrong="Two codes say so."), 2.0524, None, "published 2.05, computed 2.0524: agrees", True),
+        (claim("1/2", exact=0.5), 0.5 + 1e-7, None, "published 1/2 = 0.5, computed 0.500000: agrees", True),
+        (claim("1/2", exact=0.5), 0.50002, None, "published 1/2 = 0.5, computed 0.500020: differs", False),
+        (claim("4", exact=4.0), 4.0, None, "published 4, computed 4: agrees", True),
+        (claim("4", exact=4.0), 3.0, None, "published 4, computed 3: differs", False),
+        (claim("infinite", exact=math.inf), math.inf, None, "published infinite, computed inf: agrees", True),
+        (claim("infinite", exact=math.inf), 12.0, None, "published infinite, computed 12: differs", False),
+        (
+            claim(None),
+            0.355411,
+            Estimate(0.36, 0.01),
+            "not published, computed 0.355411, simulated 0.360(10): agrees",
+            True,
+        ),
+    ],
+)
+def test_verdicts(made, computed, simulated, line, expected):
+    verdict = Verdict(made, computed, simulated)
+    assert verdict.line("figure", alone=True) == f"figure: {line}"
+    assert verdict.line("figure") == f"figure, threshold: {line}"
+    assert verdict.expected == expected and verdict.to_dict()["expected"] == expected
+
+
+def noisy(curve, alpha, d, seeds=200, scatter=1.0):
+    """Runs around a curve, with a spread of `scatter` / sqrt(d)."""
+    rng = np.random.default_rng(1)
+    alpha = np.asarray(alpha)
+    return Runs(d, alpha, curve(alpha)[:, None] + scatter * rng.standard_normal((alpha.size, seeds)) / np.sqrt(d))
+
+
+@pytest.mark.parametrize("bend", [-0.08, 0.0, 0.3])
+def test_a_continuous_onset_is_found_within_its_error(bend):
+    def curve(alpha):
+        above = np.maximum(alpha - 1.3, 0)
+        return 0.5 * above + bend * above**2
+
+    found = continuous_onset(noisy(curve, np.arange(0.5, 3.0, 0.1), d=400))
+    assert abs(found.value - 1.3) < 3 * found.error and found.error < 0.08
+
+
+def test_an_onset_needs_points_in_its_window():
+    found = continuous_onset(noisy(lambda alpha: 0 * alpha, [1.0, 2.0, 3.0], d=400))
+    assert math.isnan(found.value) and math.isnan(found.error)
+
+
+def test_runs_without_outcome_are_left_out():
+    full = noisy(lambda alpha: 0.5 * (alpha - 1), np.arange(1.3, 2.2, 0.1), d=400, seeds=20)
+    holes = dataclasses.replace(
+        full, values=np.concatenate([full.values, np.full((full.alpha.size, 5), np.nan)], axis=1)
+    )
+    assert continuous_onset(holes).value == continuous_onset(full).value
+    steps = dataclasses.replace(holes, values=holes.values + 0.5)
+    assert (
+        jump([steps], above=0.75).value == jump([dataclasses.replace(full, values=full.values + 0.5)], above=0.75).value
+    )
+
+
+def test_the_onset_of_growth_is_where_one_step_keeps_small_overlaps_as_they_are():
+    runs = noisy(lambda alpha: alpha / 1.3, [2.5, 3.0, 3.5], d=400, seeds=20)
+    found = growth_onset(runs)
+    assert abs(found.value - 1.3) < 3 * found.error and found.error < 0.01
+    holes = dataclasses.replace(runs, values=np.concatenate([runs.values, np.full((3, 2), np.nan)], axis=1))
+    assert growth_onset(holes).value == pytest.approx(found.value, rel=1e-12)
+    assert math.isnan(growth_onset(Runs(400, np.array([1.0]), np.array([[np.nan]]))).value)
+
+
+def test_small_overlaps_of_the_parity_grow_as_they_should():
+    found = growth(sv.MultiIndex("sign(z1*z2)"), [6.0, 8.0], d=100, seeds=3, effort=Effort())
+    assert found.values.shape == (2, 3) and growth_onset(found).value == pytest.approx(2.467, abs=0.4)
+
+
+def jumping(d, alpha, seeds, shift, width=1.0):
+    rng = np.random.default_rng(d)
+    alpha = np.asarray(alpha)
+    chance = ndtr(np.sqrt(d) * (alpha - 1.4 - shift * d ** (-2 / 3)) / width)
+    return Runs(d, alpha, np.where(rng.random((alpha.size, seeds)) < chance[:, None], 1.0, 0.6))
+
+
+def test_a_jump_is_found_with_its_shift_in_the_dimension():
+    alpha = np.linspace(1.2, 1.7, 21)
+    runs = [jumping(d, alpha, 60, shift=2.0) for d in (200, 800)]
+    found = jump(runs, above=0.99)
+    assert abs(found.value - 1.4) < 3 * found.error and 0.001 < found.error < 0.03
+    alone = jump(runs[:1], above=0.99)
+    assert abs(alone.value - 1.4 - 2.0 * 200 ** (-2 / 3)) < 3 * alone.error
+
+
+def test_a_jump_that_the_runs_do_not_resolve_has_no_estimate():
+    alpha = np.linspace(1.0, 2.0, 3)
+    assert math.isnan(jump([Runs(200, alpha, np.repeat([[0.0], [1.0], [1.0]], 5, axis=1))], above=0.9).value)
+    mixed = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    assert math.isnan(jump([Runs(200, alpha, mixed)], above=0.9).value)
+    assert math.isnan(jump([Runs(200, alpha, np.zeros((3, 4)))], above=0.9).value)
+
+
+def toy_entry(published="0.85"):
+    def gather(effort):
+        runs = Simulation("ridge", [toy.Ridge()], [0.5, 1.5], effort.pick((20,), (20, 30)), effort.pick((3,), (3, 2)))
+        ridge, alpha = [toy.Ridge()], np.linspace(0.2, 2.0, 7)
+        found = gather_curves(toy.Regression(), ridge, alpha, [runs], effort)
+        return dataclasses.replace(
+            found, values={"overlap": sv.predict(toy.Regression(), toy.Ridge(), alpha=2.0)["overlap"]}
+        )
+
+    def simulate(found):
+        last = runs_of(found, "ridge", "overlap")[-1].values[-1]
+        return Estimate(float(np.mean(last)), 0.1)
+
+    return Entry(
+        id="toy-entry",
+        title="Ridge regression",
+        sources=(SOURCE,),
+        shows="An overlap.",
+        claims=(Claim("overlap at 2", published, SOURCE, lambda found: found.values["overlap"], simulate),),
+        gather=gather,
+        draw=lambda found, verdicts: learning_figure(
+            found.curves["theory"], [largest(found, "ridge")], "overlap", verdicts
+        ),
+    )
+
+
+@pytest.fixture(autouse=True)
+def _no_thresholds(monkeypatch):
+    """The toy model has none."""
+    import solvable.core.verbs
+
+    original = solvable.core.verbs.thresholds
+    monkeypatch.setattr(
+        solvable.core.verbs, "thresholds", lambda model: {} if isinstance(model, toy.Regression) else original(model)
+    )
+
+
+def test_an_entry_from_end_to_end(tmp_path):
+    overlap = sv.predict(toy.Regression(), toy.Ridge(), alpha=2.0)["overlap"]
+    found = reproduce(toy_entry(f"{overlap:.3f}"), tmp_path / "new", Effort(quick=True, progress=False))
+    (line,) = found.lines
+    assert (
+        line.startswith(f"toy-entry: published {overlap:.3f}, computed {overlap:.5f}, simulated 0.") and found.expected
+    )
+    names = {"toy-entry.png", "toy-entry.pdf", "toy-entry.svg", "toy-entry.json"}
+    curves = {"toy-entry_theory.nc", "toy-entry_ridge_d20.nc"}
+    assert {path.name for path in (tmp_path / "new").iterdir()} == names | curves == {path.name for path in found.files}
+    assert (tmp_path / "new" / "toy-entry.png").read_bytes().startswith(b"\x89PNG")
+    assert sv.Curve.load(tmp_path / "new" / "toy-entry_ridge_d20.nc").dataset.sizes["seed"] == 3
+
+    written = json.loads((tmp_path / "new" / "toy-entry.json").read_text())
+    assert written["simulations"] == {"ridge": {"d": [20], "seeds": [3]}} and written["version"] == sv.__version__
+    (verdict,) = written["claims"]
+    assert verdict["computed"] == overlap and verdict["verdict"] == "agrees" and verdict["source"] == str(SOURCE)
+    assert written["quick"] and written["expected"] and written["seconds"] >= 0 and "toy-entry.png" in written["files"]
+
+
+@pytest.fixture
+def one_format(monkeypatch):
+    """Only PNG, which is quicker."""
+    monkeypatch.setattr("solvable.lab.figures.run.FORMATS", ("png",))
+
+
+def test_the_same_entry_gives_the_same_files(tmp_path):
+    first, second = (reproduce(toy_entry(), tmp_path / name, Effort(True, progress=False)) for name in "ab")
+    for one, other in zip(first.files, second.files, strict=True):
+        if one.suffix in (".png", ".pdf", ".svg"):
+            assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_wrong_number_is_not_expected(tmp_path, one_format):
+    found = reproduce(toy_entry("0.1"), tmp_path, Effort(True, progress=False))
+    assert not found.expected and found.lines[0].endswith(": differs")
+
+
+def test_a_run_at_other_sizes_replaces_the_files_of_the_last(tmp_path, one_format):
+    reproduce(toy_entry(), tmp_path, Effort(False, progress=False))
+    assert (tmp_path / "toy-entry_ridge_d30.nc").exists()
+    (tmp_path / "other_theory.nc").write_text("not ours")
+    reproduce(toy_entry(), tmp_path, Effort(True, progress=False))
+    assert not (tmp_path / "toy-entry_ridge_d30.nc").exists() and (tmp_path / "other_theory.nc").exists()
+
+
+def test_a_run_that_fails_leaves_the_earlier_files_whole(tmp_path, monkeypatch, one_format):
+    reproduce(toy_entry(), tmp_path, Effort(True, progress=False))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def full(self, path):
+        path.write_text("half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(sv.Curve, "save", full)
+    with pytest.raises(OSError, match="no space left"):
+        reproduce(toy_entry("0.1"), tmp_path, Effort(True, progress=False))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ValueError, match="out must be a folder"):
+        reproduce(toy_entry(), tmp_path / "taken")
+
+
+def test_pictures_have_labels_and_the_threshold_of_the_runs():
+    entry = toy_entry()
+    material = entry.gather(Effort(True, progress=False))
+    verdict = Verdict(entry.claims[0], 1.0, Estimate(1.0, 50.0))
+    assert set(images(entry, material, [verdict])) == set(FORMATS)
+    (ax,) = entry.draw(material, [verdict]).axes
+    labels = ax.get_legend_handles_labels()[1]
+    assert any("theory" in label for label in labels) and any("d = 20" in label for label in labels)
+    assert "threshold of the runs, 3 s.e." in labels and ax.get_xlim()[1] < 3  # a wide error does not stretch the axis
+    (bare,) = entry.draw(material, [Verdict(entry.claims[0], 1.0, Estimate(math.nan, math.nan))]).axes
+    assert "threshold of the runs, 3 s.e." not in bare.get_legend_handles_labels()[1]
+
+
+def test_the_gallery_shows_figures_verdicts_and_commands(tmp_path, one_format):
+    wrong = toy_entry("0.1")
+    known = dataclasses.replace(wrong, claims=[dataclasses.replace(wrong.claims[0], known_wrong="The paper erred.")])
+    found = [reproduce(entry, tmp_path, Effort(True, progress=False)) for entry in (toy_entry("0.9"), known)]
+    path = write_gallery(found, tmp_path)
+    text = path.read_text()
+    assert path.name == "index.md" and text == page(found) and text.count("![Ridge regression](toy-entry.png)") == 2
+    assert "solvable reproduce toy-entry --out out --quick" in text and "Runs: ridge at d = 20 (3 a point)." in text
+    assert (
+        "| overlap at 2 | 0.1 | Nobody 1900 |" in text
+        and "differs, as documented" in text
+        and "The paper erred." in text
+    )
+    assert f"- {SOURCE}." in text
+
+
+def test_the_onset_of_a_theory_by_bisection():
+    found = onset(sv.MultiIndex("abs(z)"), sv.Spectral(), "squared_overlap", 0.1, 2.0)
+    assert found == pytest.approx(0.5, abs=5e-6)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_the_command_writes_figure_and_data(name, tmp_path, capsys):
-    found = recipe(name)
-    thin = dataclasses.replace(found, alpha=found.alpha[::8], simulated_alpha=found.simulated_alpha[-2:])
-    thin.main("a figure", ["--out", str(tmp_path / "new"), "--d", "100", "--seeds", "2"])
-    assert (tmp_path / "new" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert sv.Curve.load(tmp_path / "new" / f"{name}_simulation.nc").dataset.attrs["d"] == 100
-    assert "largest deviation" in capsys.readouterr().out
+@pytest.mark.parametrize("entry", all_entries().values(), ids=lambda entry: entry.id)
+def test_each_entry_agrees_or_differs_as_documented(entry, tmp_path):
+    found = reproduce(entry, tmp_path, Effort(quick=True, progress=False))
+    known = {"committee": "differs, as documented"}
+    for verdict in found.verdicts:
+        assert verdict.word == known.get(entry.id, "agrees"), verdict.line(entry.id)
+        assert verdict.simulated is None or math.isfinite(verdict.simulated.error), verdict.line(entry.id)

@@ -8,6 +8,7 @@ import typer
 
 from solvable.cli.errors import guarded
 from solvable.cli.options import LEARNER_HELP, Json, MaybeTarget, ModelName, Noise, Params, Prior, Target
+from solvable.cli.reproduce import reproduce
 from solvable.cli.sweep import gather, status, sweep
 
 INTRO = """Exactly solvable models of learning: what can be learned, from how many samples, by which algorithm.
@@ -221,7 +222,7 @@ def study(
     show_json(found.to_dict()) if json else show_text(str(found))
 
 
-for command in (sweep, status, gather):
+for command in (sweep, status, gather, reproduce):
     app.command()(command)
 
 

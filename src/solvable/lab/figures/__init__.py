@@ -1,3 +1,6 @@
-"""Figures of the field, each a small module that computes and draws it."""
+"""Figures and headline numbers of the field: what was published, what we compute, what we simulate.
+
+`solvable reproduce` lists the entries and makes them. An entry is a module of `entries` with an `ENTRY`.
+"""
 
 from __future__ import annotations

@@ -1,0 +1,127 @@
+"""Learning curves of one model as the material of an entry: theory on a fine grid, runs on a coarse one."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from solvable.lab.figures.entry import Effort, Material
+from solvable.lab.figures.estimators import Runs
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from solvable.core.model import Learner, Model
+    from solvable.lab.curve import Curve
+
+NEAR = 1e-3
+"""How near to a threshold theory is computed, relatively."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Simulation:
+    """Runs of one or several learners at each alpha of a grid, at each dimension d with its number of seeds."""
+
+    name: str
+    learners: Sequence[Learner]
+    alpha: Sequence[float]
+    d: Sequence[int]
+    seeds: Sequence[int]
+
+
+def gather_curves(
+    model: Model,
+    learners: Sequence[Learner],
+    alpha: np.ndarray,
+    simulations: Sequence[Simulation],
+    effort: Effort,
+    marked: Sequence[str] | None = None,
+) -> Material:
+    """Thresholds as values, the curve `theory`, and for each simulation and dimension a curve `NAME_dD`.
+
+    `marked` names the thresholds to draw, all unless told.
+    """
+    from solvable.core.verbs import thresholds
+    from solvable.lab.grids import learning_curve
+
+    known = {name: float(value) for name, value in thresholds(model).items()}
+    marks = known if marked is None else {name: known[name] for name in marked}
+    # Points on both sides of a threshold, so that a jump is drawn upright on any grid.
+    sides = [side * value for value in marks.values() for side in (1 - NEAR, 1 + NEAR) if alpha[0] < value < alpha[-1]]
+    alpha = np.unique(np.concatenate([alpha, sides]))
+    curves = {"theory": learning_curve(model, learners, alpha=alpha, marks=marks, progress=effort.progress)}
+    sizes: dict[str, Any] = {}
+    for simulation in simulations:
+        for d, seeds in zip(simulation.d, simulation.seeds, strict=True):
+            curves[f"{simulation.name}_d{d}"] = learning_curve(
+                model,
+                simulation.learners,
+                alpha=np.asarray(simulation.alpha),
+                d=d,
+                seeds=seeds,
+                executor=effort.executor,
+                progress=effort.progress,
+                marks=marks,
+            )
+        sizes[simulation.name] = {"d": list(simulation.d), "seeds": list(simulation.seeds)}
+    return Material(known, curves, sizes)
+
+
+def runs_of(
+    material: Material,
+    name: str,
+    metric: str,
+    reduce: Callable[[xr.DataArray], xr.DataArray] | None = None,
+) -> list[Runs]:
+    """What the first learner of a simulation gave, at each dimension; `reduce` makes a matrix metric a scalar."""
+    found = []
+    for d in material.sizes[name]["d"]:
+        curve = material.curves[f"{name}_d{d}"]
+        outcomes = curve.simulation(metric).isel(learner=0)
+        outcomes = outcomes if reduce is None else reduce(outcomes)
+        found.append(Runs(d, curve.dataset["alpha"].values, outcomes.transpose("alpha", "seed").values))
+    return found
+
+
+def largest(material: Material, name: str) -> Curve:
+    """The runs of a simulation at its largest dimension."""
+    return material.curves[f"{name}_d{max(material.sizes[name]['d'])}"]
+
+
+def onset(model: Model, learner: Learner, metric: str, low: float, high: float, least: float = 1e-6) -> float:
+    """Where a metric of the theory, zero at alpha = `low`, first exceeds `least`, by bisection."""
+    from solvable.core.verbs import predict
+
+    for _ in range(40):
+        middle = (low + high) / 2
+        if float(predict(model, learner, alpha=middle)[metric]) > least:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def growth(model: Model, alpha: Sequence[float], d: int, seeds: int, effort: Effort) -> Runs:
+    """By what factor one step of the linearised message passing multiplies small overlaps, in runs at dimension d.
+
+    It is the leading eigenvalue of the asymmetric spectral method; of several blocks, the mean.
+    """
+    tasks = [(model, float(ratio), d, seed) for ratio in alpha for seed in range(seeds)]
+    found = map(growth_of_run, *zip(*tasks, strict=True))
+    if effort.executor is not None:
+        found = effort.executor.map(growth_of_run, *zip(*tasks, strict=True))
+    return Runs(d, np.array(alpha, dtype=float), np.reshape(list(found), (len(alpha), seeds)))
+
+
+def growth_of_run(model: Model, alpha: float, d: int, seed: int) -> float:
+    """The growth factor of one run, on one BLAS thread so that its rounding is the same in any process."""
+    from solvable.core.learners import Spectral
+    from solvable.core.verbs import simulate
+    from solvable.numerics.blas import single_thread
+
+    with single_thread():
+        details = simulate(model, Spectral("asymmetric"), alpha=alpha, d=d, seed=seed).details
+    return float(np.mean([np.real(block[0]) for block in details["eigenvalues"]]))
