@@ -26,6 +26,7 @@ def sweep(
     Example: solvable sweep sweep.toml --store results --workers 4
     """
     import dataclasses
+    import shlex
 
     from solvable.cli.show import show_json, show_text
     from solvable.lab.sweep.configuration import read_plan
@@ -36,9 +37,10 @@ def sweep(
         show_json(dataclasses.asdict(found))
         return
     show_text(str(found))
+    folder = shlex.quote(store)
     if found.failed:
-        show_text(f"the errors: solvable status {store}")
-    show_text(f"the results: solvable gather {store} --out results.nc, or sv.open({store!r}) in Python")
+        show_text(f"the errors: solvable status {folder}")
+    show_text(f"the results: solvable gather {folder} --out results.nc, or sv.open({store!r}) in Python")
 
 
 def status(

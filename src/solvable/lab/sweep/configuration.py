@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ from solvable.lab.pairs import check_learners, check_seeds, fields_of
 from solvable.lab.sweep.plan import Axis, Plan
 
 SEEDS = 8
+_LARGEST = sys.float_info.max
+_TAKEN = ("learner", "title", "d", "seed", "row", "column", "status", "seconds", "failed")
 
 
 def read_plan(source: str | Path | Mapping[str, Any]) -> Plan:
@@ -32,7 +35,7 @@ def read_plan(source: str | Path | Mapping[str, Any]) -> Plan:
     axes = {name: _values(f"axes.{name}", value) for name, value in _table(tables, "axes", optional=True).items()}
     sizes, seeds = _simulation(tables)
     grid = [*model_grid, *learner_grid, *(Axis(n, v, "axis") for n, v in axes.items() if isinstance(v, tuple))]
-    fixed = {name: float(value) for name, value in axes.items() if not isinstance(value, tuple)}
+    fixed = {name: _number(f"axes.{name}", value) for name, value in axes.items() if not isinstance(value, tuple)}
     return _plan(model, learners, grid, fixed, sizes, seeds, thresholds)
 
 
@@ -73,8 +76,8 @@ def _plan(model, learners, grid, fixed, sizes, seeds, thresholds) -> Plan:
     for name in names:
         if names.count(name) > 1 or name in fixed:
             raise ValueError(f"{name} is given twice: it can vary in one place only.")
-        if name in ("learner", "d", "seed", "row", "column"):
-            raise ValueError(f"{name} cannot be a grid axis: the results have a dimension of that name already.")
+        if name in _TAKEN:
+            raise ValueError(f"{name} cannot be a grid axis: the results have something of that name already.")
     for axis in grid:
         if axis.home == "axis":
             real_array(axis.name, list(axis.values))
@@ -167,7 +170,7 @@ def _values(name: str, value: Any) -> Any:
         scalar = all(isinstance(v, (int, float, str)) and not isinstance(v, bool) for v in values)
         if not values or not scalar or len({type(v) is str for v in values}) > 1 or len(set(values)) < len(values):
             raise bad_parameter(name, value, "a list of different numbers, or of different texts")
-        if not all(isinstance(v, str) or np.isfinite(v) for v in values):
+        if not all(isinstance(v, str) or abs(v) <= _LARGEST for v in values):
             raise bad_parameter(name, value, "a list of finite numbers")
         return values
     return value.item() if hasattr(value, "item") and np.ndim(value) == 0 else value

@@ -3,24 +3,57 @@
 from __future__ import annotations
 
 import os
+import pickle
+import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, resource_tracker
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
 from solvable.core.checks import check_count
-from solvable.core.errors import bad_parameter
-from solvable.lab.sweep.worker import prepare
+from solvable.core.errors import SolvableError, bad_parameter
+from solvable.lab.sweep.points import Point
+from solvable.lab.sweep.worker import LIMITS, compute, compute_packed, compute_sent, prepare
+from solvable.numerics.blas import single_thread
+
+BATCH = 64
+"""The most points in a task that another process computes; what is computed here is handed over one by one."""
+
+
+class WorkersLost(SolvableError, RuntimeError):
+    """The executor broke and cannot be replaced; the store keeps what was done."""
 
 
 class Crew:
-    """An executor, how many tasks it is given at a time, and, where it can be replaced when it breaks, how."""
+    """An executor, and how many tasks (`width`), of how many points (`batch`), it is given at a time.
 
-    def __init__(self, executor: Executor, width: Callable[[], int], make: Callable[[], Executor] | None = None):
+    `make` is how it is replaced when it breaks, where that is ours to do.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        width: Callable[[], int],
+        batch: int = BATCH,
+        call: Callable[..., Any] = compute,
+        make: Callable[[], Executor] | None = None,
+    ):
         self.executor = executor
-        self.width = width
-        self._make = make
+        self.width, self.batch = width, batch
+        self._call, self._make = call, make
+
+    def submit(self, points: list[Point], budget: float) -> Future[list[dict[str, Any]]]:
+        """Have the points computed, as many as `budget` seconds allow."""
+        if self._call is not compute_packed:
+            return self.executor.submit(self._call, points, budget)
+        try:
+            packed = pickle.dumps(points)
+        except Exception as error:
+            what = f"the points of this sweep cannot be sent to worker processes ({type(error).__name__}: {error})"
+            raise ValueError(f"{what}. Use workers=1, or classes and values that can be pickled.") from error
+        return self.executor.submit(self._call, packed, budget)
 
     def renew(self) -> bool:
         """Start again with a new executor after this one has broken; False if it is not ours to replace."""
@@ -56,20 +89,28 @@ def crew(workers: int = 1, scheduler: str | None = None, executor: Executor | No
     if executor is not None:
         if not isinstance(executor, Executor):
             raise bad_parameter("executor", executor, "a concurrent.futures executor")
-        yield Crew(executor, _width_of(executor))
+        call = compute if _client_of(executor) is None else compute_sent
+        with single_thread():  # threads of this process share the limit: none of them may lift it for the others
+            yield Crew(executor, _width_of(executor), call=call)
     elif scheduler is not None:
         with _dask(scheduler) as found:
             yield found
     elif workers == 1:
-        yield Crew(Inline(), lambda: 1)
+        yield Crew(Inline(), lambda: 1, batch=1)
     else:
         others = set(active_children())
-        pool = Crew(process_pool(workers), lambda: workers, lambda: process_pool(workers))
+
+        def make() -> Executor:
+            return _started(process_pool(workers))
+
+        pool = Crew(process_pool(workers), lambda: workers, call=compute_packed, make=make)
         try:
+            _started(pool.executor)
             yield pool
         except BaseException:  # do not wait for tasks whose results nobody will keep
             for process in set(active_children()) - others:
-                process.terminate()
+                if isinstance(process, _LimitedProcess):
+                    process.terminate()
             raise
         finally:
             pool.executor.shutdown(wait=True, cancel_futures=True)
@@ -80,7 +121,57 @@ def process_pool(workers: int) -> Executor:
 
     They are fresh processes: forking one that has loaded JAX can deadlock.
     """
-    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=prepare)
+    return ProcessPoolExecutor(workers, mp_context=_LimitedSpawn(), initializer=prepare)
+
+
+class _LimitedProcess(SpawnProcess):
+    """Starts with the limits on threads in its environment: they are read when a library is loaded, however early.
+
+    Until it is prepared, an interruption waits, instead of ending its imports with a traceback.
+    """
+
+    def start(self) -> None:
+        before = {name: os.environ.get(name) for name in LIMITS}
+        os.environ.update(LIMITS)
+        try:
+            with _interruptions_wait():
+                super().start()
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
+
+
+@contextmanager
+def _interruptions_wait() -> Iterator[None]:
+    """Block the signal of an interruption in this thread; a process started meanwhile has it blocked too."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # starting that would lift the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _LimitedSpawn(SpawnContext):
+    Process = _LimitedProcess
+
+
+def _started(pool: Executor) -> Executor:
+    """The pool, once one of its processes is up: one that cannot start must not be taken for a point that kills it."""
+    try:
+        pool.submit(os.getpid).result()
+    except BrokenExecutor:
+        raise WorkersLost(
+            "the worker processes end as soon as they start; their messages are above. In a script, call the sweep "
+            'under `if __name__ == "__main__":`, because each worker imports the script.'
+        ) from None
+    return pool
 
 
 @contextmanager
@@ -94,15 +185,23 @@ def _dask(address: str) -> Iterator[Crew]:
     except (OSError, TimeoutError, ValueError) as error:
         raise bad_parameter("scheduler", address, f"the address of a running Dask scheduler ({error})") from None
     with client:
-        yield Crew(client.get_executor(pure=False), _width_of_client(client))
+        yield Crew(client.get_executor(pure=False), _width_of_client(client), call=compute_sent)
 
 
 def _width_of(executor: Executor) -> Callable[[], int]:
-    """How many tasks at a time: the threads of a Dask cluster now, or else as many as this machine has cores."""
-    client = getattr(executor, "_client", None)
-    if client is not None and hasattr(client, "nthreads"):
+    """How many tasks at a time: the threads of a Dask cluster now, the workers of a pool, or the cores here."""
+    client = _client_of(executor)
+    if client is not None:
         return _width_of_client(client)
-    return lambda: os.cpu_count() or 1
+    sizes = (getattr(executor, name, None) for name in ("num_workers", "_max_workers"))  # of MPI, and of most others
+    known = next((size for size in sizes if isinstance(size, int) and size > 0), os.cpu_count() or 1)
+    return lambda: known
+
+
+def _client_of(executor: Executor) -> Any:
+    """The Dask client behind an executor, if there is one."""
+    client = getattr(executor, "_client", None)
+    return client if hasattr(client, "nthreads") else None
 
 
 def _width_of_client(client: Any) -> Callable[[], int]:

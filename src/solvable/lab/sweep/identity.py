@@ -10,6 +10,8 @@ import dataclasses
 import enum
 import hashlib
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,11 +35,11 @@ def identity(value: Any, name: str) -> Any:
     if isinstance(value, Target):
         return _target(value, name)
     if isinstance(value, (Model, Learner)):
-        return {"name": value.name()} | _fields(value, name)
-    if isinstance(value, Channel) and type(value).__repr__ is not object.__repr__:
-        return repr(value)
+        return {"name": _kind(type(value), value.name())} | _fields(value, name)
+    if isinstance(value, Channel) and _ours(type(value)):
+        return _channel(value, name)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {"class": type(value).__name__} | _fields(value, name)
+        return {"class": _kind(type(value), type(value).__name__)} | _fields(value, name)
     if isinstance(value, (list, tuple)):
         return [identity(item, name) for item in value]
     if isinstance(value, dict):
@@ -65,6 +67,26 @@ def _fields(value: Any, name: str) -> dict[str, Any]:
     return {field.name: identity(getattr(value, field.name), field.name) for field in dataclasses.fields(value)}
 
 
+def _kind(cls: type, name: str) -> str:
+    """The name of a class; of a class from elsewhere with its module, since two modules may use one name."""
+    if _ours(cls):
+        return name
+    module = cls.__module__
+    if module == "__main__":  # a script keeps its results when it becomes a module
+        module = Path(getattr(sys.modules["__main__"], "__file__", None) or module).stem
+    return f"{module}.{cls.__qualname__}"
+
+
+def _ours(cls: type) -> bool:
+    return cls.__module__.partition(".")[0] == "solvable"
+
+
+def _channel(channel: Channel, name: str) -> dict[str, Any]:
+    """Our own channels are determined by their target and noise; their `repr` rounds the noise."""
+    noise = {"noise": _number(channel.noise), "label_noise": _number(getattr(channel, "label_noise", 0.0))}
+    return {"channel": type(channel).__name__, "target": _target(channel.landscape.target, name)} | noise
+
+
 def _target(target: Target, name: str) -> Any:
     if target.text is None or target.expression is None:
         raise ValueError(
@@ -76,9 +98,9 @@ def _target(target: Target, name: str) -> Any:
     return {"formula": target.text, "projections": target.projections}
 
 
-def _number(value: float) -> float | str:
-    """A float, as text where JSON has no number for it."""
-    return float(value) + 0.0 if np.isfinite(value) else str(float(value))
+def _number(value: float) -> float | dict[str, str]:
+    """A float; one that JSON has no number for in a form that no text shares."""
+    return float(value) + 0.0 if np.isfinite(value) else {"float": str(float(value))}
 
 
 def _array(array: np.ndarray) -> Any:

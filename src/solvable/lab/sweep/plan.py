@@ -82,6 +82,7 @@ class _Builder:
         self.points: dict[str, Point] = {}
         self._models: dict[tuple[Any, ...], tuple[Model, str, int]] = {}
         self._learners: dict[tuple[Any, ...], tuple[Learner, str]] = {}
+        self._described: dict[str, dict[str, Any]] = {}
 
     def layout(self) -> Layout:
         plan = self.plan
@@ -91,30 +92,27 @@ class _Builder:
         for j in range(len(plan.learners)):
             for values in itertools.product(*(axis.values for axis in plan.grid)):
                 chosen = dict(zip((axis.name for axis in plan.grid), values, strict=True))
-                theory.append(self._theory(j, chosen))
-                runs += [self._run(j, chosen, d, seed) for d in plan.sizes for seed in plan.seeds]
+                model, learner, axes = self._model(chosen), self._learner(j, chosen), self._axes(chosen)
+                theory.append(self._add(model, learner, axes) if has_theory(model[0], learner[0]) else "")
+                simulated = has_simulation(model[0], learner[0])
+                for d, seed in itertools.product(plan.sizes, plan.seeds):
+                    runs.append(self._add(model, learner, axes, d, seed) if simulated else "")
         marks = self._marks() if plan.thresholds else []
         # Predictions first, then the runs seed by seed: a sweep that is stopped has about as many runs everywhere.
         points = sorted(self.points.values(), key=lambda p: (p.learner is None, -1 if p.seed is None else p.seed))
         return Layout(points, theory, runs, marks, self._content(theory, runs, marks))
 
-    def _theory(self, j: int, chosen: dict[str, Any]) -> str:
-        model, model_text, group = self._model(chosen)
-        learner, learner_text = self._learner(j, chosen)
-        return self._add(model, learner, model_text, learner_text, self._axes(chosen), None, None, group)
-
-    def _run(self, j: int, chosen: dict[str, Any], d: int, seed: int) -> str:
-        model, model_text, group = self._model(chosen)
-        learner, learner_text = self._learner(j, chosen)
-        return self._add(model, learner, model_text, learner_text, self._axes(chosen), d, seed, group)
-
-    def _add(self, model, learner, model_text, learner_text, axes, d, seed, group) -> str:
-        known = has_theory(model, learner) if d is None else has_simulation(model, learner)
-        if not known:
-            return ""
-        id = digest(model_text, learner_text, axes, d, seed)
-        self.points.setdefault(id, Point(id, model, learner, axes, d, seed, group))
+    def _add(self, model, learner, axes, d=None, seed=None) -> str:
+        id = digest(model[1], learner[1], axes, d, seed)
+        if id not in self.points:
+            about = {"model": self._describe(*model[:2]), "learner": self._describe(*learner)}
+            self.points[id] = Point(id, model[0], learner[0], axes, d, seed, model[2], about)
         return id
+
+    def _describe(self, what: Model | Learner, text: str) -> dict[str, Any]:
+        if text not in self._described:
+            self._described[text] = to_json(what.describe())
+        return self._described[text]
 
     def _marks(self) -> list[str]:
         try:
@@ -127,7 +125,8 @@ class _Builder:
             chosen = dict(zip((axis.name for axis in fields), values, strict=True))
             model, text, group = self._model(chosen)
             id = digest(text, "thresholds", {}, None, None)
-            self.points.setdefault(id, Point(id, model, None, {}, group=group))
+            about = {"model": self._describe(model, text)}
+            self.points.setdefault(id, Point(id, model, None, {}, group=group, about=about))
             found.append(id)
         return found
 
@@ -175,11 +174,8 @@ class _Builder:
             "definitions": dict(plan.model.definitions),
             "scaling": plan.model.scaling,
             "model_axes": list(plan.model.axes),
-            "theory": theory,
-            "runs": runs,
-            "marks": marks,
         }
-        return to_json(content)
+        return to_json(content) | {"theory": theory, "runs": runs, "marks": marks}
 
 
 def _single(varied: dict[str, np.ndarray]) -> dict[str, Any]:

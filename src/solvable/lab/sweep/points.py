@@ -13,7 +13,8 @@ class Point:
     """A computation and the id under which its result is kept.
 
     Without `d` it is a prediction, without a learner the thresholds of the model. `group` numbers points that share
-    what has to be compiled or tabulated, so that one worker takes them one after another.
+    what has to be compiled or tabulated, so that one worker takes them one after another. `about` describes the model
+    and the learner in plain values, made once for all points that have them.
     """
 
     id: str
@@ -23,12 +24,13 @@ class Point:
     d: int | None = None
     seed: int | None = None
     group: int = 0
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
         """What is computed, in words and numbers, as kept beside the result."""
-        found: dict[str, Any] = {"model": self.model.describe()}
+        found = dict(self.about)
         if self.learner is not None:
-            found |= {"learner": self.learner.describe(), "axes": dict(self.axes)}
+            found["axes"] = dict(self.axes)
         if self.d is not None:
             found |= {"d": self.d, "seed": self.seed}
         return found

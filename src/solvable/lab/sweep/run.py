@@ -8,27 +8,23 @@ free takes it. A task computes for at most `BUDGET` seconds and returns what it 
 from __future__ import annotations
 
 import dataclasses
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from typing import Any
 
-from solvable.core.errors import SolvableError
-from solvable.lab.sweep.crews import Crew
+from solvable.lab.sweep.crews import Crew, WorkersLost
 from solvable.lab.sweep.points import Point
 from solvable.lab.sweep.store import PointStore
-from solvable.lab.sweep.worker import compute, versions
+from solvable.lab.sweep.worker import NotLoaded, versions
+from solvable.lab.sweep.writer import Writer
 
-BUDGET = 0.5
+BUDGET = 0.2
 """Seconds after which a task hands over what it has."""
-BATCH = 64
-"""The most points in a task."""
+PATIENCE = 2.0
+"""Seconds after which the loop looks for new workers, and for tasks that were cancelled, which nobody tells it of."""
 ATTEMPTS = 3
-"""How often a point may take its worker with it before it counts as failed."""
-
-
-class WorkersLost(SolvableError, RuntimeError):
-    """The executor broke and cannot be replaced; the store keeps what was done."""
+"""A point is tried with others of its group, then by itself, then while nothing else runs; then it has failed."""
 
 
 @dataclasses.dataclass
@@ -40,23 +36,27 @@ class Task:
 
 
 class Queue:
-    """The points left, by group, and those that must run alone because their worker died."""
+    """The points left, by group, and those whose worker died: once, to be tried singly, or twice, to be tried alone."""
 
     def __init__(self, points: Iterable[Point]):
         self.groups: dict[int, deque[Point]] = {}
         for point in points:
             self.groups.setdefault(point.group, deque()).append(point)
-        self.suspects: deque[Point] = deque()
+        self.singly: deque[Point] = deque()
+        self.alone: deque[Point] = deque()
 
     def __bool__(self) -> bool:
-        return bool(self.groups or self.suspects)
+        return bool(self.groups or self.singly or self.alone)
 
-    def take(self, busy: set[int], width: int) -> Task | None:
-        """The next task of `width` workers: from a group that nobody works on, or else from the one with most left."""
-        if self.suspects:
-            return Task([self.suspects.popleft()], alone=True)
-        if not self.groups:
-            return None
+    def take(self, busy: set[int], width: int, batch: int) -> Task | None:
+        """The next task of `width` workers: from a group that nobody works on, or else from the one with most left.
+
+        None if the next point has to wait until nobody works on anything.
+        """
+        if self.singly:
+            return Task([self.singly.popleft()])
+        if self.alone:
+            return None if busy else Task([self.alone.popleft()], alone=True)
         free = (group for group in self.groups if group not in busy)
         group = next(free, None)
         if group is None:
@@ -64,7 +64,7 @@ class Queue:
         left = self.groups[group]
         # Where workers have to share a group it is cut finer towards its end, so that they end together.
         share = -(-len(left) // (2 * width)) if len(self.groups) < width else len(left)
-        points = [left.popleft() for _ in range(min(BATCH, share))]
+        points = [left.popleft() for _ in range(min(batch, share))]
         if not left:
             del self.groups[group]
         return Task(points)
@@ -75,56 +75,52 @@ class Queue:
             self.groups.setdefault(point.group, deque()).appendleft(point)
 
 
-def execute(points: list[Point], store: PointStore, crew: Crew, advance: Callable[[bool], object]) -> None:
+def execute(points: list[Point], store: PointStore, crew: Crew, advance: Callable[[bool | None], object]) -> None:
     """Compute the points and keep each; `advance` is told of every point whether it failed.
 
-    A point that another process has done in the meantime is not computed again.
+    A point that another process has done in the meantime is not computed again: `advance` is then told None.
     """
-    _Loop(points, store, crew, advance).run()
+    with Writer(store) as writer:
+        _Loop(points, store, crew, advance, writer).run()
 
 
 class _Loop:
-    def __init__(self, points: list[Point], store: PointStore, crew: Crew, advance: Callable[[bool], object]):
+    def __init__(self, points, store: PointStore, crew: Crew, advance: Callable[[bool | None], object], writer: Writer):
         self.queue = Queue(points)
-        self.store, self.crew, self.advance = store, crew, advance
+        self.store, self.crew, self.advance, self.writer = store, crew, advance, writer
         self.running: dict[Future[Any], Task] = {}
-        self.deaths: dict[str, int] = {}
+        self.deaths: Counter[str] = Counter()
 
     def run(self) -> None:
         try:
             while self.queue or self.running:
                 self._hand_out()
                 if self.running:
-                    done, _ = wait(self.running, return_when=FIRST_COMPLETED)
-                    self._collect(done)
+                    done, rest = wait(self.running, PATIENCE, FIRST_COMPLETED)
+                    self._collect([*done, *(future for future in rest if future.cancelled())])
         finally:
             for future in self.running:
                 future.cancel()
 
     def _hand_out(self) -> None:
         width = self.crew.width()
-        while self.queue and len(self.running) < width and not self._occupied():
-            task = self.queue.take({task.points[0].group for task in self.running.values()}, width)
+        while self.queue and len(self.running) < width and not any(task.alone for task in self.running.values()):
+            busy = {task.points[0].group for task in self.running.values()}
+            task = self.queue.take(busy, width, self.crew.batch)
             if task is None:
-                return
-            if task.alone and self.running:  # wait until the others are back
-                self.queue.suspects.extendleft(task.points)
                 return
             task.points = [point for point in task.points if not self._done_elsewhere(point)]
             if task.points:
                 try:
-                    self.running[self.crew.executor.submit(compute, task.points, BUDGET)] = task
+                    self.running[self.crew.submit(task.points, BUDGET)] = task
                 except BrokenExecutor as error:  # it broke while nobody was looking
                     self.queue.put_back(task.points)
-                    self._renew(error)
-
-    def _occupied(self) -> bool:
-        return any(task.alone for task in self.running.values())
+                    self._broken(error)
 
     def _done_elsewhere(self, point: Point) -> bool:
         if not self.store.has(point.id):
             return False
-        self.advance(False)
+        self.advance(None)
         return True
 
     def _collect(self, done: Iterable[Future[Any]]) -> None:
@@ -135,42 +131,50 @@ class _Loop:
                 records = future.result()
             except BrokenExecutor as error:
                 broken = error
-                self._suspect(task, error)
+                self._died(task, error)
             except CancelledError as error:
                 raise WorkersLost(_lost(error)) from error
+            except NotLoaded:
+                raise  # so it would be with every point
             except Exception as error:  # the worker died, or the points could not be sent to it
-                self._suspect(task, error)
+                self.store.log(f"a task was lost ({type(error).__name__}: {error}); its points are tried again")
+                self._died(task, error)
             else:
-                for point, record in zip(task.points, records, strict=False):
-                    self._keep(point, record)
-                self.queue.put_back(task.points[len(records) :])
+                self._came_back(task, records)
         if broken is not None:
-            for task in self.running.values():  # a pool breaks as a whole
-                self._suspect(task, broken)
-            self.running.clear()
-            self._renew(broken)
+            self._broken(broken)
 
-    def _suspect(self, task: Task, error: Exception) -> None:
-        """The worker died with this task: its points are tried again, each alone, until one is found guilty."""
-        if not task.alone:
-            self.queue.suspects.extend(task.points)
-            return
-        (point,) = task.points
-        self.deaths[point.id] = self.deaths.get(point.id, 1) + 1
-        if self.deaths[point.id] < ATTEMPTS:
-            self.queue.suspects.append(point)
-            return
-        message = f"no worker could compute it, {ATTEMPTS} times: {type(error).__name__}: {error}"
-        self._keep(point, {"point": point.describe(), "error": {"message": message}, "provenance": versions()})
+    def _came_back(self, task: Task, records: list[dict[str, Any]]) -> None:
+        for point, record in zip(task.points, records, strict=False):
+            self._keep(point, record)
+        self.queue.put_back(task.points[len(records) :])
 
-    def _renew(self, error: Exception) -> None:
+    def _died(self, task: Task, error: Exception) -> None:
+        """The worker died with this task: its points are tried again, until one is found guilty."""
+        for point in task.points:
+            self.deaths[point.id] += 1
+            if self.deaths[point.id] < ATTEMPTS:
+                last = self.deaths[point.id] == ATTEMPTS - 1
+                (self.queue.alone if last else self.queue.singly).append(point)
+            else:
+                message = f"no worker could compute it, {ATTEMPTS} times: {type(error).__name__}: {error}"
+                self._keep(point, {"point": point.describe(), "error": {"message": message}, "provenance": versions()})
+
+    def _broken(self, error: Exception) -> None:
+        """An executor breaks as a whole: every task that is not back yet is lost, and a new executor is needed."""
+        for future, task in list(self.running.items()):
+            del self.running[future]
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._came_back(task, future.result())
+            else:
+                self._died(task, error)
         self.store.log(f"a worker died ({error}); its points are tried again")
         if not self.crew.renew():
             raise WorkersLost(_lost(error)) from error
 
     def _keep(self, point: Point, record: dict[str, Any]) -> None:
         failed = "error" in record
-        self.store.write(point.id, record, failed)
+        self.writer.put(point.id, record, failed)
         if failed:
             self.store.log(f"point {point.id} failed: {record['error']['message']}")
         self.advance(failed)

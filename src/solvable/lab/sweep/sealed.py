@@ -22,7 +22,8 @@ class Damaged(Exception):
 def write_sealed(path: Path, content: dict[str, Any], temporary: Path) -> None:
     """Write JSON content so that after a crash the file is there whole, or not at all.
 
-    `temporary` is a folder on the same file system; the name of the unfinished file there tells the process.
+    `temporary` is a folder on the same file system; the name of the unfinished file there tells the process. The new
+    name itself reaches the disk a little later, unless `sync_folder` is called: a power cut can cost the file.
     """
     body = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
     sealed = _MARK + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
@@ -36,7 +37,6 @@ def write_sealed(path: Path, content: dict[str, Any], temporary: Path) -> None:
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
 
 
 def read_sealed(path: Path) -> dict[str, Any]:

@@ -28,6 +28,8 @@ DONE, FAILED, EMPTIED = "done", "failed", "emptied"
 _RESULT, _ERROR = ".json", ".failed.json"
 _FORGOTTEN = 3600.0
 """Unfinished files older than this, in seconds, were left by a process that was killed."""
+_LONGEST = 1000
+"""The most characters of a line in the log."""
 
 
 class StoreError(SolvableError, ValueError):
@@ -38,23 +40,23 @@ class PointStore:
     """The results of points, by id. `report` is told of each file that is set aside; by default it is a warning."""
 
     def __init__(self, folder: str | Path, create: bool = False, report: Callable[[str], object] | None = None):
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # also if the working directory changes
         self.points, self.plans = self.folder / "points", self.folder / "plans"
         self.damaged, self.temporary = self.folder / "damaged", self.folder / "temporary"
+        self.latest = self.folder / "latest.json"
         self.report = report or (lambda message: warnings.warn(message, RuntimeWarning, stacklevel=4))
         self._known: set[Path] = set()
         if create:
             self._create()
         elif not self.plans.is_dir():
             what = "does not exist" if not self.folder.exists() else "is not the store of a sweep"
-            raise StoreError(f"{self.folder} {what}; `solvable sweep FILE.toml --store {self.folder}` makes one.")
+            raise StoreError(f"{folder} {what}; `solvable sweep FILE.toml --store {folder}` makes one.")
 
     def write(self, id: str, record: dict[str, Any], failed: bool = False) -> None:
         """Keep what a point gave, or the error it raised. A result takes the place of an earlier error."""
         path = self._path(id, _ERROR if failed else _RESULT)
         if path.parent not in self._known:
             path.parent.mkdir(exist_ok=True)
-            sync_folder(self.points)
             self._known.add(path.parent)
         write_sealed(path, {"id": id} | record, self.temporary)
         if not failed:
@@ -76,32 +78,36 @@ class PointStore:
                 for entry in entries:
                     id, _, rest = entry.name.partition(".")
                     if rest == _RESULT[1:]:
-                        found[id] = DONE if entry.stat().st_size else EMPTIED
+                        found[id] = DONE if _size(entry) else EMPTIED
                     elif rest == _ERROR[1:]:
                         found.setdefault(id, FAILED)
         return found
 
     def checked_states(self) -> dict[str, str]:
-        """The same after reading every file, the damaged ones set aside."""
+        """The same from reading every file; the damaged ones are set aside and do not count."""
+        found: dict[str, str] = {}
         for folder in _folders(self.points):
-            for name in os.listdir(folder):
+            for name in sorted(os.listdir(folder)):  # an error, ".failed.json", before the result that replaced it
                 id, _, rest = name.partition(".")
-                self.read(id, failed=rest == _ERROR[1:])
-        return self.states()
+                if rest in (_RESULT[1:], _ERROR[1:]) and self.read(id, failed=rest == _ERROR[1:]) is not None:
+                    found[id] = FAILED if rest == _ERROR[1:] else DONE
+        return found
 
     def save_plan(self, id: str, content: dict[str, Any]) -> None:
         """Keep the plan of a sweep as the one started last."""
         write_sealed(self.plans / f"{id}.json", content, self.temporary)
-        write_sealed(self.folder / "latest.json", {"plan": id}, self.temporary)
+        write_sealed(self.latest, {"plan": id}, self.temporary)
+        sync_folder(self.plans)
+        sync_folder(self.folder)
 
     def latest_plan(self) -> dict[str, Any]:
         """The plan of the sweep that was started last; `StoreError` if there is none."""
-        latest = self._read(self.folder / "latest.json")
-        paths = sorted(self.plans.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+        latest = self._read(self.latest)
+        ids = [path.stem for path in sorted(self.plans.glob("*.json"), key=_age)]
         if latest is not None:
-            paths.insert(0, self.plans / f"{latest['plan']}.json")
-        for path in paths:
-            content = self._read(path)
+            ids.insert(0, latest["plan"])
+        for id in ids:
+            content = self._read(self.plans / f"{id}.json", id)
             if content is not None:
                 return content
         raise StoreError(f"{self.folder} holds no sweep; run `solvable sweep` again with its file to restore it.")
@@ -112,13 +118,14 @@ class PointStore:
 
     def log(self, message: str) -> None:
         """Add a line to `sweep.log`: one write, so that lines of several processes do not mix."""
-        line = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} [{os.getpid()}] {' '.join(message.split())}\n"
+        text = " ".join(message[: 10 * _LONGEST].split())[:_LONGEST]
+        line = f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} [{os.getpid()}] {text}\n"
         with open(self.folder / "sweep.log", "ab", buffering=0) as file:
-            file.write(line.encode())
+            file.write(line.encode(errors="backslashreplace"))
 
     @contextmanager
     def held(self) -> Iterator[bool]:
-        """Hold the store's lock, if it is free; yields whether another process has it already."""
+        """Hold the store's lock together with all who hold it; yields whether another process had it before."""
         try:
             import fcntl
 
@@ -130,16 +137,24 @@ class PointStore:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 taken = False
-            except OSError:
+            except BlockingIOError:
                 taken = True
+            except OSError:  # a file system without locks
+                yield False
+                return
+            fcntl.flock(file, fcntl.LOCK_SH)  # does not wait long: nobody keeps the other kind
             yield taken
 
     def _create(self) -> None:
         if self.folder.exists() and not self.folder.is_dir():
             raise bad_parameter("store", str(self.folder), "a folder")
-        if self.folder.is_dir() and not self.plans.is_dir() and any(self.folder.iterdir()):
-            raise bad_parameter("store", str(self.folder), "a new or empty folder, or the store of an earlier sweep")
-        for folder in (self.points, self.plans, self.damaged, self.temporary):
+        ours = (self.points, self.plans, self.damaged, self.temporary)
+        found = set(self.folder.iterdir()) if self.folder.is_dir() else set()
+        begun = found <= {*ours, self.folder / "sweep.log", self.folder / "lock"}  # perhaps killed before it had a plan
+        if not begun and not (self.plans.is_dir() and (self.points.is_dir() or self.latest.exists())):
+            takes = "a new or empty folder, or the store of an earlier sweep"
+            raise bad_parameter("store", str(self.folder), takes)
+        for folder in ours:
             folder.mkdir(parents=True, exist_ok=True)
         now = time.time()
         for unfinished in self.temporary.iterdir():
@@ -166,6 +181,7 @@ class PointStore:
         aside = self.damaged / f"{path.name}.{secrets.token_hex(3)}"
         name = path.relative_to(self.folder)
         try:
+            self.damaged.mkdir(exist_ok=True)
             os.replace(path, aside)
         except FileNotFoundError:
             return  # another process was first
@@ -189,4 +205,18 @@ def _content(path: Path, id: str | None) -> dict[str, Any]:
 
 
 def _folders(parent: Path) -> list[Path]:
-    return sorted(path for path in parent.iterdir() if path.is_dir())
+    return sorted(path for path in parent.iterdir() if path.is_dir()) if parent.is_dir() else []
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:
+        return 0  # another process has just set it aside
+
+
+def _age(path: Path) -> float:
+    try:
+        return -path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import random
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """How a sweep ended: points planned, already there at the start, computed now, and failed (now or before)."""
+    """How a sweep ended: points planned, done before or by another process, computed now, and failed at any time."""
 
     planned: int
     before: int
@@ -68,14 +69,15 @@ def sweep(
     **Returns:** a `Curve` of all results, as `sv.open(store)` gives it at any time. Run again, also after a crash, it
     computes only what is missing. A point that raises is kept with its error. Two processes may share a store.
     """
-    if isinstance(model, Model):
+    if isinstance(model, (str, Path, Mapping)):
+        if learners is not None or d is not None or axes or thresholds or seeds is not SEEDS:
+            raise ValueError("a sweep from a file takes its learners, axes, sizes and seeds from the file alone.")
+        plan = read_plan(model)
+    else:
         if learners is None:
             raise bad_parameter("learners", learners, "one learner or a list of them")
         plan = make_plan(model, learners, d, seeds, thresholds, axes)
-    else:
-        if learners is not None or d is not None or axes or thresholds:
-            raise ValueError("a sweep from a file takes its learners, axes and sizes from the file alone.")
-        plan = read_plan(model)
+    store = Path(store).absolute()  # also if a point changes the working directory
     run_sweep(plan, store, workers, scheduler, executor, retry_failed, progress)
     from solvable.lab.sweep.gather import open as open_store
 
@@ -101,10 +103,10 @@ def run_sweep(
         store.log(f"sweep {layout.id}: {len(layout.points)} points, {len(left)} to compute")
         if shared:  # another process works on this store: in another order the two seldom meet
             random.Random(os.getpid()).shuffle(left)
-        counts = {False: 0, True: 0}
+        counts: Counter[bool | None] = Counter()
         with progress_bar(len(left), "sweep", progress) as show:
 
-            def advance(point_failed: bool) -> None:
+            def advance(point_failed: bool | None) -> None:
                 counts[point_failed] += 1
                 show()
 
@@ -116,7 +118,8 @@ def run_sweep(
                     store.log(f"sweep {layout.id} stopped ({type(error).__name__}): {sum(counts.values())} points done")
                     raise
         seconds = time.perf_counter() - begin
-        summary = Summary(len(layout.points), before, sum(counts.values()), failed + counts[True], seconds)
+        computed = counts[False] + counts[True]
+        summary = Summary(len(layout.points), before + counts[None], computed, failed + counts[True], seconds)
         store.log(f"sweep {layout.id} finished, {summary}")
     return summary
 

@@ -1,6 +1,6 @@
-"""What a worker process does: keep to one thread, leave when its parent has gone, and compute points.
+"""What a worker process does: leave when its parent has gone, and compute points.
 
-The module imports nothing heavy, so that the limits on threads are set before the libraries they are for are loaded.
+The module imports nothing heavy: `versions` and the errors serve commands that need no numerical library.
 """
 
 from __future__ import annotations
@@ -9,25 +9,44 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from solvable.core.errors import SolvableError
+
 if TYPE_CHECKING:
     from solvable.lab.sweep.points import Point
 
-ONE_THREAD = {
+LIMITS = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
     "VECLIB_MAXIMUM_THREADS": "1",
-    "NPROC": "1",  # how many threads XLA starts
+    "NPROC": "2",  # how many threads XLA starts
 }
+"""What a worker has in its environment: as many workers as cores leave about one thread for each.
+
+XLA compiles other code for one thread than for several, whose last digits differ. With two, which it rarely uses at the
+same time, a worker gives the same bits as a process that may use all cores (of which there are two or more).
+"""
+
+LONGEST = 400
+"""The most characters of a message that is kept; the traceback has the rest."""
+LONGEST_TRACEBACK = 20_000
+MODELS = 100
+"""The most models that a worker keeps."""
+_models: dict[bytes, Any] = {}
+
+
+class NotLoaded(SolvableError, RuntimeError):
+    """A worker process does not find the classes that its points are made of."""
 
 
 def prepare() -> None:
     """Make this process a worker: the initializer of a process pool."""
     import signal
 
-    os.environ.update(ONE_THREAD)
     # An interruption from the keyboard reaches every process of the group: end at once, without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):  # it was blocked while this process started
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     _leave_with_parent()
 
 
@@ -42,22 +61,77 @@ def compute(points: list[Point], budget: float) -> list[dict[str, Any]]:
     return records
 
 
+def compute_sent(points: list[Point], budget: float) -> list[dict[str, Any]]:
+    """The same for points that have come from another process: with the models that this one has met before.
+
+    Models with a channel of their own keep tables and compiled programs with that object, and a copy has none.
+    """
+    import dataclasses
+
+    os.environ.setdefault("NPROC", LIMITS["NPROC"])  # XLA reads it when it computes for the first time
+    if len(_models) > MODELS:
+        _models.clear()
+    models = [_met(point.model) for point in points]  # all of them before anything is computed with one
+    return compute([dataclasses.replace(p, model=model) for p, model in zip(points, models, strict=True)], budget)
+
+
+def compute_packed(packed: bytes, budget: float) -> list[dict[str, Any]]:
+    """The same for pickled points. A pool whose worker cannot unpickle its arguments breaks without saying why."""
+    import pickle
+
+    try:
+        points = pickle.loads(packed)
+    except Exception as error:
+        raise NotLoaded(
+            f"a worker process cannot load the points ({type(error).__name__}: {error}). Models and learners of your "
+            "own must be in a module, or in the script itself; those of a notebook or a prompt stay in its process."
+        ) from None
+    return compute_sent(points, budget)
+
+
+def _met(model: Any) -> Any:
+    """The first model equal to this one that came here."""
+    import pickle
+
+    try:
+        return _models.setdefault(pickle.dumps(model), model)
+    except Exception:  # of a class that was itself sent here
+        return model
+
+
 def record(point: Point) -> dict[str, Any]:
     """What is kept of a point: what it is, its result or the error it raised, and where the numbers come from."""
-    import traceback
-
     begin = time.perf_counter()
     found: dict[str, Any] = {"point": point.describe()}
     try:
         from solvable.lab.sweep.results import result_of
 
         found["result"] = result_of(point)
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        found["error"] = {"message": " ".join(text.split()), "traceback": traceback.format_exc()}
+    except (Exception, SystemExit) as error:
+        found["error"] = _told(error)
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     found["provenance"] = versions() | {"seconds": time.perf_counter() - begin, "finished": finished}
     return found
+
+
+def _told(error: BaseException) -> dict[str, str]:
+    """An error as text that any file can hold: one line, and where it was raised."""
+    import traceback
+
+    try:
+        text = f"{type(error).__name__}: {error}"
+    except Exception:  # its own __str__ raises
+        text = f"{type(error).__name__} (without a readable message)"
+    trace = traceback.format_exc()
+    if len(trace) > LONGEST_TRACEBACK:
+        trace = f"{trace[: LONGEST_TRACEBACK // 2]}\n...\n{trace[-LONGEST_TRACEBACK // 2 :]}"
+    line = " ".join(text[: 10 * LONGEST].split())
+    line = line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+    return {"message": _encodable(line), "traceback": _encodable(trace)}
+
+
+def _encodable(text: str) -> str:
+    return text.replace("\0", "\\0").encode(errors="backslashreplace").decode()
 
 
 def versions() -> dict[str, str]:

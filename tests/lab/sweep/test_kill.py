@@ -1,0 +1,217 @@
+"""Sweeps that are killed at any moment: only the points in flight are lost, and no process stays behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sweep_toys
+import toy
+from sweep_toys import alive, children, records, results, start, wait_until
+
+import solvable as sv
+from solvable.lab.sweep.sealed import read_sealed
+from solvable.lab.sweep.status import status
+
+pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs to see processes and threads")
+SWEEP = """
+import sys, warnings
+import sweep_toys, toy, numpy as np, xarray, solvable as sv
+from solvable.lab.sweep.gather import open
+
+def sweep(folder, workers, seconds, alphas):
+    alpha = np.linspace(0.2, 3, int(alphas))
+    learners = [sweep_toys.Slow(float(seconds)), toy.Ridge()]
+    sv.sweep(toy.Regression(), learners, store=folder, alpha=alpha, noise=[0.1, 0.2], d=10, seeds=4,
+             workers=int(workers))
+"""
+ONCE = (
+    SWEEP
+    + """
+if __name__ == "__main__":
+    sweep(*sys.argv[1:])
+    print("finished")
+"""
+)
+# A process that has imported everything and forks a sweep for each line it reads: starting anew takes seconds.
+NURSERY = (
+    SWEEP
+    + """
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+warnings.simplefilter("ignore")
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        sweep(*line.split("|"))
+        os._exit(0)
+    print(child, flush=True)
+"""
+)
+
+
+def sweep(folder, workers, seconds, alphas):
+    return start(ONCE, str(folder), str(workers), str(seconds), str(alphas))
+
+
+def uninterrupted(folder, alphas):
+    sv.sweep(
+        toy.Regression(),
+        [sweep_toys.Slow(0.0), toy.Ridge()],
+        store=folder,
+        alpha=np.linspace(0.2, 3, alphas),
+        noise=[0.1, 0.2],
+        d=10,
+        seeds=4,
+    )
+    return by_computation(folder)
+
+
+def by_computation(folder):
+    """The results by what was computed: the same whatever the time that the slow learner was told to take."""
+    found = {}
+    for result, point in results(folder).values():
+        point["learner"].pop("seconds", None)
+        found[str(point)] = result
+    return found
+
+
+def count(folder: Path) -> int:
+    return len(list(folder.glob("points/*/*.json")))
+
+
+class Forked:
+    """Sweeps in one process each, forked from one that has imported everything."""
+
+    def __init__(self):
+        self.parent = start(NURSERY, stdin=subprocess.PIPE, extra={"OPENBLAS_NUM_THREADS": "1"})
+
+    def __call__(self, *arguments) -> int:
+        self.parent.stdin.write("|".join(map(str, arguments)) + "\n")
+        self.parent.stdin.flush()
+        return int(self.parent.stdout.readline())
+
+    def end(self):
+        self.parent.communicate(timeout=30)
+
+
+class Started:
+    """Sweeps as a user starts them."""
+
+    def __init__(self):
+        self.processes = []
+
+    def __call__(self, *arguments) -> int:
+        self.processes.append(sweep(*arguments))
+        return self.processes[-1].pid
+
+    def end(self):
+        for process in self.processes:
+            process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def forked():
+    starter = Forked()
+    yield starter
+    starter.end()
+
+
+def killed_five_times(folder, starter, workers, alphas, seconds, random):
+    """Start, kill, start again; each time what is there is whole, and nothing of it is computed again."""
+    total, kept = alphas * 20, {}
+    for _ in range(5):
+        process = starter(folder, workers, seconds, alphas)
+        target = count(folder) + random.randrange(1, total // 8)
+        wait_until(lambda p=process, t=target: not alive(p) or count(folder) >= t, 60)
+        time.sleep(random.random() * 0.05)
+        assert alive(process)
+        left = children(process)
+        os.kill(process, signal.SIGKILL)  # and only that one: its workers must notice by themselves
+        assert wait_until(lambda p=process, w=left: not any(map(alive, [p, *w])), 20), "workers outlive their sweep"
+        wait_until(lambda: not status(folder).running)  # threads that wait for the disk end a moment later
+        here = {path: path.stat().st_mtime_ns for path in folder.glob("points/*/*.json")}
+        for path in here:
+            assert read_sealed(path)["id"] == path.stem
+        assert all(here[path] == modified for path, modified in kept.items()), "a finished point was computed again"
+        kept = here
+        found = status(folder)
+        assert (found.done, found.failed, found.running, found.set_aside) == (len(here), 0, False, 0)
+        assert found.left == total - len(here) > 0
+    process = starter(folder, workers, seconds, alphas)
+    assert wait_until(lambda: not alive(process), 120)
+    assert all(path.stat().st_mtime_ns == modified for path, modified in kept.items())
+    found = status(folder)
+    assert (found.points, found.done, found.left, found.failed) == (total, total, 0, 0)
+    assert len(records(folder)) == total
+
+
+def test_killed_five_times_at_random_moments(tmp_path, forked):
+    killed_five_times(tmp_path / "killed", forked, 1, 10, 0.01, random.Random(0))
+    assert by_computation(tmp_path / "killed") == uninterrupted(tmp_path / "whole", 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_five_times_with_workers(tmp_path, seed):
+    starter = Started()
+    killed_five_times(tmp_path / "killed", starter, 1 + seed % 3, 10, 0.02, random.Random(seed + 10))
+    starter.end()
+    assert by_computation(tmp_path / "killed") == uninterrupted(tmp_path / "whole", 10)
+
+
+def test_points_are_there_as_soon_as_they_are_done(tmp_path, forked):
+    """A killed sweep in one process loses the point in flight and what is on its way to the disk, no more."""
+    process = forked(tmp_path, 1, 0.3, 10)
+    seen: list[float] = []
+    while len(seen) < 4:
+        assert wait_until(lambda: count(tmp_path) > len(seen), 60)
+        seen.append(time.monotonic())
+    os.kill(process, signal.SIGKILL)
+    assert np.median(np.diff(seen)) > 0.1, "one by one, not in batches"
+
+
+@pytest.mark.parametrize(
+    ("workers", "pause"),  # while the workers start, and while they work
+    [(2, 0.2), pytest.param(2, 2.0, marks=pytest.mark.slow), pytest.param(1, 1.0, marks=pytest.mark.slow)],
+)
+def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, workers, pause):
+    command = [
+        "from solvable.cli.app import run",
+        "import sys, toy, sweep_toys",
+        "if __name__ == '__main__': sys.exit(run(sys.argv[1:]))",
+    ]
+    (tmp_path / "sweep.toml").write_text(
+        '[model]\nname = "regression"\n[[learner]]\nname = "slow"\nseconds = 5.0\n[axes]\nalpha = [1.0, 2.0, 3.0]\n'
+    )
+    store = tmp_path / "store"
+    arguments = ["sweep", str(tmp_path / "sweep.toml"), "--store", str(store), "--workers", str(workers)]
+    process = start("\n".join(command), *arguments)
+    log = store / "sweep.log"
+    assert wait_until(lambda: log.exists() and (workers == 1 or len(children(process.pid)) > workers), 60)
+    time.sleep(pause)
+    left = children(process.pid)
+    begin = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130 and time.monotonic() - begin < 4
+    assert "Traceback" not in errors
+    assert wait_until(lambda: not any(map(alive, left)), 10)
+    assert "stopped (KeyboardInterrupt)" in log.read_text() and status(store).left == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_killed_sweep_takes_its_workers_with_it(tmp_path, how):
+    process = sweep(tmp_path, 2, 5.0, 2)
+    assert wait_until(lambda: len(children(process.pid)) > 2, 60)
+    time.sleep(0.5)
+    left = children(process.pid)
+    process.send_signal(how)
+    process.communicate(timeout=30)
+    assert wait_until(lambda: not any(map(alive, left)), 20)
