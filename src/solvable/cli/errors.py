@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -13,7 +15,10 @@ BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 def guarded(command: Callable[[], Any]) -> int:
     """Run a command and return its exit code. `SOLVABLE_DEBUG=1` lets exceptions through with their traceback."""
     try:
-        code = command()
+        with _plain_warnings():
+            code = command()
+        if code == INTERRUPTED:  # how other versions of the argument parser pass on an interruption
+            return _say("interrupted", INTERRUPTED)
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
@@ -38,9 +43,9 @@ def explain(error: Exception) -> tuple[str, int]:
             message += " (a target that begins with a minus sign goes last, after --)"
         return message, BAD_INPUT
 
-    from solvable.core.errors import ConvergenceError, SolvableError, TargetError
+    from solvable.core.errors import ComputationError, SolvableError, TargetError
 
-    if isinstance(error, ConvergenceError):
+    if isinstance(error, ComputationError):
         return str(error), FAILED
     if isinstance(error, TargetError):
         where = f" at column {error.column} of {error.text!r}" if error.column is not None else ""
@@ -50,6 +55,17 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, (SolvableError, ValueError, OSError)):
         return str(error), BAD_INPUT
     return f"internal error: {type(error).__name__}: {error} (SOLVABLE_DEBUG=1 shows where)", FAILED
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Show a warning as one line, without the place in our code that it comes from."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda message, *place, **more: f"solvable: {' '.join(str(message).split())}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = before
 
 
 def _say(message: str, code: int) -> int:

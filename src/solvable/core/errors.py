@@ -18,7 +18,11 @@ class NotSimulable(SolvableError, NotImplementedError):
     """No algorithm is registered for this pair of model and learner."""
 
 
-class ConvergenceError(SolvableError, RuntimeError):
+class ComputationError(SolvableError, RuntimeError):
+    """What was asked is meaningful, but computing it did not succeed."""
+
+
+class ConvergenceError(ComputationError):
     """A scalar prediction did not succeed; the message says why and what to try.
 
     `prediction` holds the values with their status, where there are any: None if the theory itself raised.

@@ -13,7 +13,7 @@ from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
 from solvable.core.checks import check_count
-from solvable.core.errors import SolvableError, bad_parameter
+from solvable.core.errors import ComputationError, bad_parameter
 from solvable.lab.sweep.points import Point
 from solvable.lab.sweep.worker import LIMITS, compute, compute_packed, compute_sent, prepare
 from solvable.numerics.blas import single_thread
@@ -22,7 +22,7 @@ BATCH = 64
 """The most points in a task that another process computes; what is computed here is handed over one by one."""
 
 
-class WorkersLost(SolvableError, RuntimeError):
+class WorkersLost(ComputationError):
     """The executor broke and cannot be replaced; the store keeps what was done."""
 
 

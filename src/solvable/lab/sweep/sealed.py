@@ -25,7 +25,7 @@ def write_sealed(path: Path, content: dict[str, Any], temporary: Path) -> None:
     `temporary` is a folder on the same file system; the name of the unfinished file there tells the process. The new
     name itself reaches the disk a little later, unless `sync_folder` is called: a power cut can cost the file.
     """
-    body = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    body = json.dumps(content, separators=(",", ":"), allow_nan=False).encode() + b"\n"
     sealed = _MARK + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
     unfinished = temporary / f"{os.getpid()}-{secrets.token_hex(6)}"
     try:

@@ -9,7 +9,7 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from solvable.core.errors import SolvableError
+from solvable.core.errors import ComputationError
 
 if TYPE_CHECKING:
     from solvable.lab.sweep.points import Point
@@ -35,7 +35,7 @@ MODELS = 100
 _models: dict[bytes, Any] = {}
 
 
-class NotLoaded(SolvableError, RuntimeError):
+class NotLoaded(ComputationError):
     """A worker process does not find the classes that its points are made of."""
 
 
