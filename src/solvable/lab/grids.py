@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, Executor
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -126,7 +127,8 @@ def _curve(model, learners, grid, fixed, d, seeds, executor, progress, marks=Non
 
     dims, marked = _marked_models(lines[0].model, grid) if varying else ((), [])
 
-    with progress_bar(len(solvable) + len(runs) + len(marked), "learning curve", progress) as advance:
+    shared = nullcontext() if executor is None else single_thread()  # its threads, or its processes, take the cores
+    with shared, progress_bar(len(solvable) + len(runs) + len(marked), "learning curve", progress) as advance:
         futures = []
         if executor is not None:
             futures = [executor.submit(run_once, t.model, t.learner, d, seed, t.axes) for t, _, seed in runs]

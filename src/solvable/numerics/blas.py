@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 
@@ -18,29 +15,10 @@ def _libraries() -> Any:
     return ThreadpoolController()
 
 
-class _Limit:
-    """The one limit of the process, in force as long as anybody holds it: threads must not lift it for each other."""
+def single_thread() -> Any:
+    """A context in which BLAS uses one thread; its rounding is then the same in any process.
 
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.holders = 0
-        self.limiter: Any = None
-
-
-_limit = _Limit()
-
-
-@contextmanager
-def single_thread() -> Iterator[None]:
-    """A context in which BLAS uses one thread; its rounding is then the same in any process."""
-    with _limit.lock:
-        if not _limit.holders:
-            _limit.limiter = _libraries().limit(limits=1)
-        _limit.holders += 1
-    try:
-        yield
-    finally:
-        with _limit.lock:
-            _limit.holders -= 1
-            if not _limit.holders:
-                _limit.limiter.restore_original_limits()
+    Who hands work to threads that enter this context holds it meanwhile: with libraries whose limit is that of the
+    process, threads would lift it for each other, or leave it behind.
+    """
+    return _libraries().limit(limits=1)
