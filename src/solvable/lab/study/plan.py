@@ -42,7 +42,7 @@ class Effort:
 
     seconds: float = 90.0
     theory_seconds: float = 25.0
-    run_seconds: float = 50.0
+    run_seconds: float = 60.0
     sizes: tuple[tuple[int, int], ...] = ((500, 8), (500, 6), (500, 4), (500, 3), (300, 3), (200, 3))
     points: int = 7
 
