@@ -1,0 +1,72 @@
+r"""A law of eigenvalues: what every family needs to know of a random matrix with rotation-invariant eigenvectors.
+
+The Stieltjes transform here is $g(z) = \int \mu(dt) / (z - t)$.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+
+class Law(eqx.Module):
+    """A probability law on the line, with its Stieltjes transform off the support.
+
+    A subclass gives the transform and its derivative, the ends of the support, and the gaps inside it. A gap that some
+    parameters close is kept, with equal ends at a point where the support is best cut in two, so that the number of
+    gaps does not depend on traced values.
+    """
+
+    @abc.abstractmethod
+    def stieltjes(self, z: Any) -> jax.Array:
+        """g(z) for complex z in the upper half-plane, or real z (with zero imaginary part) off the support."""
+
+    @abc.abstractmethod
+    def stieltjes_slope(self, z: Any) -> jax.Array:
+        r"""$g'(z) = -\int \mu(dt)/(z - t)^2$, at the same z."""
+
+    @abc.abstractmethod
+    def spread_slope(self, u: Any) -> jax.Array:
+        r"""$-2\int \mu(dt)/(u - t)^3 = -g''(u)$ for real u off the support: it changes sign once in each gap."""
+
+    @property
+    @abc.abstractmethod
+    def ends(self) -> tuple[Any, Any]:
+        """The smallest and the largest point of the support."""
+
+    @property
+    @abc.abstractmethod
+    def gaps(self) -> jax.Array:
+        """The gaps in the support, m x 2, from left to right."""
+
+    @property
+    @abc.abstractmethod
+    def mean(self) -> Any:
+        """The first moment."""
+
+    @property
+    @abc.abstractmethod
+    def second_moment(self) -> Any:
+        """The second moment."""
+
+    @property
+    @abc.abstractmethod
+    def atoms(self) -> tuple[jax.Array, jax.Array]:
+        """Places and weights of the point masses."""
+
+    @abc.abstractmethod
+    def eigenvalues(self, d: int) -> Any:
+        """d eigenvalues that have this law as closely as d points can, in increasing order."""
+
+    @property
+    def variance(self) -> Any:
+        """The second moment about the mean."""
+        return self.second_moment - self.mean**2
+
+    def spread(self, u: Any) -> jax.Array:
+        r"""$\int \mu(dt)/(u - t)^2 = -g'(u)$ for real u off the support."""
+        return -jnp.real(self.stieltjes_slope(jnp.asarray(u) + 0j))

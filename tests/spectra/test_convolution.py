@@ -1,0 +1,155 @@
+"""Free convolution with a semicircle and optimal denoising, against moments, closed forms, the cubic and matrices."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from solvable.core.precision import float64
+from solvable.spectra import Discrete, MarchenkoPastur, PowerLaw, Semicircle
+from solvable.spectra.convolution import bulk_intervals, free_sum
+from solvable.spectra.denoising import divergence, mmse, mmse_of, optimal_eigenvalues, place
+
+LAWS = {
+    "narrow": MarchenkoPastur(0.2),
+    "wide": MarchenkoPastur(2.3),
+    "semicircle": Semicircle(2.0, 0.5),
+    "signs": Discrete([-1.0, 1.0]),
+    "power": PowerLaw(1.2, 6),
+}
+
+
+@pytest.fixture(autouse=True)
+def _double():
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.mark.parametrize("D", [0.03, 0.4, 5.0])
+@pytest.mark.parametrize("name", LAWS)
+def test_mass_and_moments(name, D):
+    law = LAWS[name]
+    found = free_sum(law, D)
+    assert np.isclose(found.weight.sum(), 1, atol=1e-10)
+    assert np.isclose(jnp.sum(found.weight * found.x), law.mean, atol=1e-10)
+    assert np.isclose(jnp.sum(found.weight * found.x**2), law.second_moment + D, rtol=1e-10)
+    assert bool(jnp.all(jnp.diff(found.x) > 0))
+
+
+@pytest.mark.parametrize("D", [0.03, 0.4, 5.0])
+@pytest.mark.parametrize("name", LAWS)
+def test_the_two_forms_of_the_mmse_agree(name, D):
+    law = LAWS[name]
+    found = free_sum(law, D)
+    by_cube = D - 4 * np.pi**2 / 3 * D**2 * jnp.sum(found.weight * found.density**2)
+    by_square = law.second_moment - jnp.sum(found.weight * (2 * found.u - found.x) ** 2)
+    assert np.isclose(by_cube, by_square, atol=1e-10)
+    assert 0 < mmse_of(law, found) < min(D, float(law.variance))
+
+
+@pytest.mark.parametrize(("rho", "D"), [(0.2, 0.1), (0.5, 0.6), (1.0, 0.3), (2.3, 1.0)])
+def test_the_density_solves_the_cubic(rho, D):
+    """D g^3 - (x + D r) g^2 + (x r + 1 - rho) g - r = 0 with r = sqrt(rho), for g = h - i pi mu."""
+    found = free_sum(MarchenkoPastur(rho), D, 40)
+    g, r = found.hilbert - 1j * np.pi * found.density, np.sqrt(rho)
+    terms = jnp.stack([D * g**3, -(found.x + D * r) * g**2, (found.x * r + 1 - rho) * g, jnp.full_like(g, -r)])
+    assert jnp.max(jnp.abs(terms.sum(0)) / jnp.abs(terms).max(0)) < 1e-10
+
+
+def test_the_edges_of_two_bulks():
+    """The real roots of D g^2 (r-g)^2 + rho g^2 - (r-g)^2 mapped by x = 1/g + D g + rho/(r-g)."""
+    rho, D = 0.137, 0.01
+    r = np.sqrt(rho)
+    square = np.polymul([1, -r], [1, -r])
+    quartic = np.polysub(np.polyadd(np.polymul([D, 0, 0], square), [rho, 0, 0]), square)
+    g = np.sort(np.roots(quartic).real)
+    expected = np.sort(1 / g + D * g + rho / (r - g))
+    law = MarchenkoPastur(rho)
+    u = bulk_intervals(law, D).ravel()
+    assert np.allclose(u + D * jnp.real(law.stieltjes(u + 0j)), expected, atol=1e-10)
+
+
+def test_a_semicircle_stays_one():
+    s, D = 2.0, 0.7
+    found = free_sum(Semicircle(s), D)
+    assert np.allclose(found.density, np.sqrt(4 * (s + D) - found.x**2) / (2 * np.pi * (s + D)), atol=1e-12)
+    assert np.isclose(mmse(Semicircle(s), D), s * D / (s + D), rtol=1e-12)
+    y = jnp.array([-9.0, -1.0, 0.3, 7.0])
+    assert np.allclose(optimal_eigenvalues(Semicircle(s), D, y)[1:3], (y * s / (s + D))[1:3], rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "weights"), [("signs", [0.5, 0.5]), ("narrow", [0.8])])
+def test_little_noise_leaves_the_overlap_of_atoms(name, weights):
+    """mmse / D -> 1 - sum of squared weights as D -> 0."""
+    assert np.isclose(mmse(LAWS[name], 1e-5) / 1e-5, 1 - np.sum(np.square(weights)), atol=1e-3)
+
+
+def test_much_noise_leaves_the_variance():
+    for law in LAWS.values():
+        assert np.isclose(mmse(law, 1e5), law.variance, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["narrow", "signs"])
+def test_the_place_of_any_eigenvalue(name):
+    """Inside the bulks u is that of the nodes; outside, between and beyond them, u + D g(u) is the eigenvalue."""
+    law, D = LAWS[name], 0.03
+    found = free_sum(law, D)
+    assert np.allclose(place(law, D, found.x), found.u, atol=1e-9)
+    gap = jnp.mean(law.gaps[0])
+    y = jnp.array([-5.0, gap, 9.0])
+    u = place(law, D, y)
+    assert np.allclose(u + D * jnp.real(law.stieltjes(u + 0j)), y, atol=1e-12)
+
+
+def test_the_divergence_of_a_line_is_its_slope():
+    found = free_sum(MarchenkoPastur(0.4), 0.3)
+    assert np.isclose(divergence(found, 3 * found.x + 1), 3, atol=1e-10)
+
+
+def test_derivatives_by_the_noise_and_by_the_law():
+    step = 1e-4
+
+    def error(rho, D):
+        return mmse(MarchenkoPastur(rho), D)
+
+    for argument in (0, 1):
+        slope = jax.jit(jax.grad(error, argument))(0.5, 0.6)
+        shift = np.eye(2)[argument] * step
+        measured = (error(0.5 + shift[0], 0.6 + shift[1]) - error(0.5 - shift[0], 0.6 - shift[1])) / (2 * step)
+        assert np.isclose(slope, measured, rtol=1e-6)
+
+
+def test_whole_arrays_of_noise_and_of_laws():
+    D = jnp.array([0.1, 0.6, 2.0])
+    rho = jnp.array([0.2, 1.0, 1.7])
+    together = jax.jit(jax.vmap(lambda r, D: mmse(MarchenkoPastur(r), D)))(rho, D)
+    assert np.allclose(together, [mmse(MarchenkoPastur(float(r)), float(v)) for r, v in zip(rho, D, strict=True)])
+
+
+@pytest.mark.parametrize("law", [MarchenkoPastur(0.5), Discrete([-1.0, 0.5, 2.0])], ids=["wishart", "three values"])
+def test_denoising_a_matrix(law):
+    """A matrix of that spectrum with Gaussian noise: the error of the shrunk eigenvalues is the predicted one."""
+    d, D = 300, 0.4
+    errors = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        basis = np.linalg.qr(rng.standard_normal((d, d)))[0]
+        A = (basis * law.eigenvalues(d)) @ basis.T
+        Z = rng.standard_normal((d, d))
+        values, vectors = np.linalg.eigh(A + np.sqrt(D) * (Z + Z.T) / np.sqrt(2 * d))
+        shrunk = np.asarray(float64(optimal_eigenvalues)(law, D, jnp.asarray(values)))
+        errors.append(np.sum(((vectors * shrunk) @ vectors.T - A) ** 2) / d)
+    assert abs(np.mean(errors) / float(mmse(law, D)) - 1) < 0.02
+
+
+def test_bad_laws_are_refused():
+    with pytest.raises(ValueError, match="rho = -1"):
+        MarchenkoPastur(-1)
+    with pytest.raises(ValueError, match="scale = 0"):
+        Semicircle(0)
+    with pytest.raises(ValueError, match="gamma = 0.5"):
+        PowerLaw(0.5, 10)
+    with pytest.raises(ValueError, match="weights"):
+        Discrete([0.0, 1.0], [1.0])
