@@ -29,18 +29,27 @@ def fields_of(module: Any) -> list[str]:
     return [field.name for field in dataclasses.fields(module)]
 
 
+def home_of(name: str, model: Model, learners: list[Learner]) -> tuple[str, tuple[int, ...]]:
+    """Whose a name is: `"axis"` or `"model"`, or `"learner"` with the numbers of those that have it.
+
+    A name that belongs to nobody, or to both the model and a learner, is a `ValueError`.
+    """
+    having = tuple(j for j, learner in enumerate(learners) if name in fields_of(learner))
+    homes = {"axis": name in model.axes, "model": name in fields_of(model), "learner": bool(having)}
+    if sum(homes.values()) > 1:
+        raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
+    if not any(homes.values()):
+        known = [*model.axes, *fields_of(model), *(field for learner in learners for field in fields_of(learner))]
+        raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
+    return next(home for home, found in homes.items() if found), having
+
+
 def check_names(model: Model, learners: list[Learner], values: dict[str, Any]) -> None:
     """Every name is an axis of the model, a field of the model or a field of some learner, and only one of them."""
     for name, value in values.items():
-        in_learners = [learner for learner in learners if name in fields_of(learner)]
-        homes = (name in model.axes) + (name in fields_of(model)) + bool(in_learners)
-        if homes > 1:
-            raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
-        if homes == 0:
-            known = [*model.axes, *fields_of(model), *(field for learner in learners for field in fields_of(learner))]
-            raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
-        if name not in model.axes and np.ndim(value) > 0:
-            owner = in_learners[0] if in_learners else model
+        home, having = home_of(name, model, learners)
+        if home != "axis" and np.ndim(value) > 0:
+            owner = learners[having[0]] if having else model
             if not is_number(getattr(owner, name)):
                 raise ValueError(f"{name} cannot be a grid: it is not a number on {type(owner).__name__}.")
 

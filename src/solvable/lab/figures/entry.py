@@ -68,7 +68,8 @@ class Claim:
     `published` is the number as printed. Its `tolerance` is half a unit of the last printed digit; a closed form
     (`exact`, with `published` its text, such as "pi^2/4") is met to 1e-5. `compute` and `simulate` take the entry's
     material. `known_wrong` is a sentence that says why a published number is not met, with the evidence. A number that
-    belongs to the figure but that we have not seen in print has neither `published` nor `source`.
+    belongs to the figure but that we have not seen in print has neither `published` nor `source`. `second_hand` marks a
+    number that is quoted from notes or other works: we have not checked it in the source itself.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Claim:
     exact: float | None = None
     tolerance: float | None = None
     known_wrong: str | None = None
+    second_hand: bool = False
 
     @property
     def value(self) -> float | None:

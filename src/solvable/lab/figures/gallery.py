@@ -49,8 +49,11 @@ def section(finding: Finding) -> list[str]:
         claim = verdict.claim
         name = f"`{claim.name}`" if "*" in claim.name else claim.name
         simulated = "" if verdict.simulated is None else simulated_text(verdict.simulated)
-        published = (claim.published or "", claim.source.short if claim.source else "")
+        mark = " (1)" if claim.second_hand else ""
+        published = (claim.published or "", f"{claim.source.short}{mark}" if claim.source else "")
         lines.append(f"| {' | '.join((name, *published, computed_text(verdict), simulated, verdict.word))} |")
+    if any(verdict.claim.second_hand for verdict in finding.verdicts):
+        lines += ["", "(1) Quoted second hand: we have not checked the number in the source itself."]
     for verdict in finding.verdicts:
         if verdict.word == KNOWN:
             lines += ["", f"On {verdict.claim.name}: {verdict.claim.known_wrong}"]

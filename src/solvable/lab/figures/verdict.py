@@ -67,6 +67,7 @@ class Verdict:
             "published_text": self.claim.published,
             "tolerance": self.claim.allowed,
             "source": None if self.claim.source is None else str(self.claim.source),
+            "second_hand": self.claim.second_hand,
             "computed": self.computed,
             "simulated": None if self.simulated is None else self.simulated.value,
             "standard_error": None if self.simulated is None else self.simulated.error,

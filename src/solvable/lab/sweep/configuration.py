@@ -14,7 +14,7 @@ from solvable.core.checks import check_count, check_model, real_array
 from solvable.core.errors import bad_parameter
 from solvable.core.model import Learner, Model
 from solvable.lab.named import find_learner, find_model, make, parameters
-from solvable.lab.pairs import check_learners, check_seeds, fields_of
+from solvable.lab.pairs import check_learners, check_seeds, home_of
 from solvable.lab.sweep.plan import Axis, Plan
 
 SEEDS = 8
@@ -46,26 +46,13 @@ def make_plan(model: Model, learners: Any, d: Any, seeds: Any, thresholds: bool,
     fixed: dict[str, float] = {}
     for name, value in values.items():
         given = _values(name, value)
-        varied = isinstance(given, tuple)
-        having = tuple(j for j, learner in enumerate(learners) if name in fields_of(learner))
-        homes = (name in model.axes) + (name in fields_of(model)) + bool(having)
-        if homes > 1:
-            raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
-        if homes == 0:
-            known = [*model.axes, *fields_of(model), *(field for learner in learners for field in fields_of(learner))]
-            raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
-        if name in model.axes:
-            if varied:
-                grid.append(Axis(name, given, "axis"))
-            else:
-                fixed[name] = _number(name, given)
-        elif having:
-            if varied:
-                grid.append(Axis(name, given, "learner", having))
-            else:
-                learners = [le.with_field(name, given) if j in having else le for j, le in enumerate(learners)]
-        elif varied:
-            grid.append(Axis(name, given, "model"))
+        home, having = home_of(name, model, learners)
+        if isinstance(given, tuple):
+            grid.append(Axis(name, given, home, having))
+        elif home == "axis":
+            fixed[name] = _number(name, given)
+        elif home == "learner":
+            learners = [le.with_field(name, given) if j in having else le for j, le in enumerate(learners)]
         else:
             model = model.with_field(name, given)
     return _plan(model, learners, grid, fixed, _sizes("d", d), check_seeds(seeds), thresholds)

@@ -46,6 +46,7 @@ ENTRY = Entry(
             sources.BARBIER,
             lambda found: found.values["algorithmic"],
             lambda found: jump(runs_of(found, "amp", METRIC), above=0.99),
+            second_hand=True,
         ),
     ),
     gather=gather,

@@ -73,6 +73,7 @@ ENTRY = Entry(
             "2.04",
             sources.AUBIN,
             lambda found: found.values["specialization"],
+            second_hand=True,
             known_wrong="Two independent codes of ours agree on 2.0524: the stability of the state evolution, and the "
             "linearised equations around the unspecialised state by direct quadrature (2.05238, error 2e-5).",
         ),

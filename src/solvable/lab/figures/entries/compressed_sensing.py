@@ -39,6 +39,7 @@ ENTRY = Entry(
             sources.WU_VERDU,
             lambda found: found.values["information_theoretic"],
             exact=0.2,
+            second_hand=True,
         ),
         Claim(
             "algorithmic",

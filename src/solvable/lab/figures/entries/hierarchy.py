@@ -112,6 +112,7 @@ ENTRY = Entry(
             sources.BEN_AROUS,
             _of("he3(z)", "information_exponent"),
             exact=3.0,
+            second_hand=True,
         ),
         Claim(
             "he3(z), generative exponent",
@@ -119,6 +120,7 @@ ENTRY = Entry(
             sources.DAMIAN,
             _of("he3(z)", "generative_exponent"),
             exact=1.0,
+            second_hand=True,
         ),
         Claim(
             "he4(z), generative exponent",
@@ -126,6 +128,7 @@ ENTRY = Entry(
             sources.DAMIAN,
             _of("he4(z)", "generative_exponent"),
             exact=2.0,
+            second_hand=True,
         ),
         Claim(
             "z**2*exp(-z**2), generative exponent",
@@ -133,8 +136,9 @@ ENTRY = Entry(
             sources.DAMIAN,
             _of("z**2*exp(-z**2)", "generative_exponent"),
             exact=4.0,
+            second_hand=True,
         ),
-        Claim("z1 + z1*z2, leap", "1", sources.ABBE, _of("z1 + z1*z2", "leap_exponent"), exact=1.0),
+        Claim("z1 + z1*z2, leap", "1", sources.ABBE, _of("z1 + z1*z2", "leap_exponent"), exact=1.0, second_hand=True),
     ),
     gather=gather,
     draw=draw,
