@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from solvable import channels as channels
     from solvable import priors as priors
+    from solvable import spectra as spectra
     from solvable.core.errors import ConvergenceError as ConvergenceError
     from solvable.core.errors import NotSimulable as NotSimulable
     from solvable.core.errors import NotSolvable as NotSolvable
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from solvable.core.errors import TargetError as TargetError
     from solvable.core.learners import AMP as AMP
     from solvable.core.learners import BayesOptimal as BayesOptimal
+    from solvable.core.learners import GradientDescent as GradientDescent
+    from solvable.core.learners import Lazy as Lazy
+    from solvable.core.learners import NuclearNorm as NuclearNorm
     from solvable.core.learners import Spectral as Spectral
     from solvable.core.model import Data as Data
     from solvable.core.model import Learner as Learner
@@ -39,13 +43,15 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
+    from solvable.models.matrix import MatrixSensing as MatrixSensing
+    from solvable.models.matrix import QuadraticNetwork as QuadraticNetwork
     from solvable.targets.target import Target as Target
 
     __version__: str
 
 _HOMES = {
     "solvable.core.errors": ("ConvergenceError", "NotSimulable", "NotSolvable", "SolvableError", "TargetError"),
-    "solvable.core.learners": ("AMP", "BayesOptimal", "Spectral"),
+    "solvable.core.learners": ("AMP", "BayesOptimal", "GradientDescent", "Lazy", "NuclearNorm", "Spectral"),
     "solvable.core.model": ("Data", "Learner", "Model"),
     "solvable.core.optimum": ("Optimum",),
     "solvable.core.registry": ("simulation", "theory", "thresholds_of"),
@@ -57,11 +63,12 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
+    "solvable.models.matrix": ("MatrixSensing", "QuadraticNetwork"),
     "solvable.targets.target": ("Target",),
     "solvable.models.index.diagnosis": ("diagnose",),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("channels", "priors")
+_MODULES = ("channels", "priors", "spectra")
 
 __all__ = [*sorted(_NAMES), *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

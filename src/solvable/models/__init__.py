@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from solvable.models import index
+from solvable.models import index, matrix
 
-__all__ = ["index"]
+__all__ = ["index", "matrix"]

@@ -21,9 +21,10 @@ from solvable.numerics.gaussian import gauss_legendre
 from solvable.spectra.law import Law
 
 NODES = 100
-"""Quadrature nodes on each interval of the bulk."""
-_STEPS = 40
-_HALVINGS = 70
+"""Quadrature nodes on each interval of the bulk; where there are many intervals each has fewer."""
+_FEW = 8
+_STEPS = 60
+_HALVINGS = 40
 _CLOSE = 1e-9
 
 
@@ -43,49 +44,75 @@ class FreeSum(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames="nodes")
-def free_sum(law: Law, D: Any, nodes: int = NODES) -> FreeSum:
+def free_sum(law: Law, D: Any, nodes: int = NODES, above: Any = None) -> FreeSum:
     """The law of Y at nodes that make integrals over it converge geometrically.
 
     On each interval of the bulk u = mid - half cos(phi) with Gauss-Legendre nodes in phi: v is analytic in phi up to
-    the ends, where it vanishes like a square root in u.
+    the ends, where it vanishes like a square root in u. With `above` only the part of the law with u > `above` is
+    kept, cut there exactly: integrals of (x - theta)_+ with theta = x(`above`) converge as fast.
     """
-    intervals = jax.lax.stop_gradient(bulk_intervals(law, D))  # what is integrated vanishes at the ends
-    angle, share = gauss_legendre(nodes)
+    intervals = bulk_intervals(law, D)  # no derivative: what is integrated vanishes at the ends
+    first, last = _merged(intervals)
+    if above is not None:
+        intervals = jnp.maximum(intervals, above)
+    angle, share = gauss_legendre(_nodes_each(nodes, len(intervals)))
     phi = jnp.pi * jnp.asarray(angle)
     middle, half = intervals.sum(1, keepdims=True) / 2, (intervals[:, 1:] - intervals[:, :1]) / 2
-    u = (middle - half * jnp.cos(phi)).ravel()
+    u = middle - half * jnp.cos(phi)
+    start = (u - first) * (last - u)  # v^2 of one semicircle on the whole interval
     step = (half * jnp.sin(phi) * jnp.pi * jnp.asarray(share)).ravel()
-    v = height(law, D, u)
+    u = u.ravel()
+    v = height(law, D, u, start.ravel())
     w = u + 1j * v
     shift = D * jnp.real(law.stieltjes(w))
     c = 1 + D * law.stieltjes_slope(w)
-    rate = jnp.abs(c) ** 2 / jnp.real(c)
+    rate = jnp.real(c) + jnp.imag(c) ** 2 / jnp.real(c)
     density = v / (jnp.pi * D)
     weight = jnp.where(step > 0, step * rate * density, 0.0)
     return FreeSum(D, u, v, u + shift, density, shift / D, weight)
 
 
-def height(law: Law, D: Any, u: jax.Array) -> jax.Array:
+def _nodes_each(nodes: int, intervals: int) -> int:
+    """Nodes on each of many intervals: one of them holds little mass, and its neighbours share the work."""
+    return max(nodes // 8, -(-nodes * _FEW // max(intervals, _FEW)))
+
+
+def _merged(intervals: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """For each interval the ends of the union of those it touches, as columns."""
+    left, right = intervals[:, 0], intervals[:, 1]
+    apart = left[1:] > right[:-1]
+    first = jax.lax.cummax(left.at[1:].set(jnp.where(apart, left[1:], -jnp.inf)))
+    last = jax.lax.cummin(right.at[:-1].set(jnp.where(apart, right[:-1], jnp.inf)), reverse=True)
+    return first[:, None], last[:, None]
+
+
+def height(law: Law, D: Any, u: jax.Array, start: jax.Array | None = None) -> jax.Array:
     r"""v(u): the root of $H(s) = 1 / \int \mu_A(dt)/((u-t)^2 + s) = D$ with $s = v^2$, and 0 where H(0) > D.
 
-    H is concave and increasing, so that Newton's steps, once below the root, rise to it and never pass it.
+    H is concave and increasing, so that Newton's steps, once below the root, rise to it and never pass it. `start` is a
+    guess of s.
     """
-    lowest = 1e-40 * D
 
     def excess(law: Law, D: Any, s: jax.Array) -> tuple[jax.Array, jax.Array]:
         """H - D and dH/ds."""
-        v = jnp.sqrt(s)
-        w = u + 1j * v
-        P = -jnp.imag(law.stieltjes(w))
-        H = v / P
-        return H - D, (1 + H * jnp.real(law.stieltjes_slope(w))) / (2 * P * v)
+        P, Q = law.smoothed(u, s)
+        return 1 / P - D, Q / P**2
 
-    def step(_: int, s: jax.Array) -> jax.Array:
-        value, slope = excess(*jax.lax.stop_gradient((law, D)), s)
-        return jnp.clip(s - value / slope, jnp.maximum(1e-3 * s, lowest), D)
+    known, noise = jax.lax.stop_gradient((law, D))
+    lowest = 1e-40 * noise
 
-    s = jax.lax.fori_loop(0, _STEPS, step, jnp.ones_like(u) * jax.lax.stop_gradient(D))
-    s = jax.lax.stop_gradient(s)
+    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        s, change, steps = state
+        return (steps < _STEPS) & jnp.any(jnp.abs(change) > 1e-7 * s + 1e-14 * noise)
+
+    def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        s, _, steps = state
+        value, slope = excess(known, noise, s)
+        new = jnp.clip(s - value / slope, jnp.maximum(1e-3 * s, lowest), noise)
+        return new, new - s, steps + 1
+
+    s = jnp.broadcast_to(noise, u.shape) if start is None else jnp.clip(start, 1e-10 * noise, noise)
+    s = jax.lax.while_loop(unfinished, step, jax.lax.stop_gradient((s + 0.0, s + 0.0, 0)))[0]
     value, slope = excess(law, D, s)
     inside = s > 1e-25 * D
     # One more step, whose derivative is that of the root by the implicit function theorem.
@@ -95,45 +122,60 @@ def height(law: Law, D: Any, u: jax.Array) -> jax.Array:
 
 @jax.jit
 def bulk_intervals(law: Law, D: Any) -> jax.Array:
-    """The u at the ends of the intervals on which Y has a density, (gaps + 1) x 2.
+    r"""The u at the ends of the intervals on which Y has a density, (gaps + 1) x 2.
 
-    Off the support of A an end solves int mu_A(dt)/(u-t)^2 = 1/D. A gap in which the integral stays above 1/D is
-    closed: the bulk is then cut in two where it is smallest, which is where the density of Y is.
+    Off the support of A an end solves $S(u) = (\int \mu_A(dt)/(u-t)^2)^{-1/2} = \sqrt D$. A gap in which S stays below
+    is closed: the bulk is then cut in two where S is largest, which is where the density of Y is smallest.
     """
+    law, D = jax.lax.stop_gradient((law, D))
     low, high = law.ends
     left, right = law.gaps[:, 0], law.gaps[:, 1]
-    lowest = _halve(lambda u: law.spread_slope(u) > 0, left, right)
-    opened = (right - left > _CLOSE) & (law.spread(lowest) < 1 / D)
-    lowest = jnp.where(right > left, lowest, left)
     reach = jnp.sqrt(D)
-
-    def outside(u: jax.Array) -> jax.Array:
-        """Whether u is beyond the end that is looked for; the first half of the ends have the bulk on their left."""
-        return law.spread(u) < 1 / D
-
-    # Every end lies between a point in the bulk or at the support, and one beyond it.
+    thinnest = jnp.where(right > left, _halve(lambda u: law.spread_slope(u) > 0, left, right), left)
+    opened = (right - left > _CLOSE) & (law.spread(thinnest) < 1 / D)
     inner = jnp.concatenate([jnp.stack([low, high]), left, right])
-    outer = jnp.concatenate([jnp.stack([low - reach, high + reach]), lowest, lowest])
-    ends = _halve(outside, inner, outer)
+    outer = jnp.concatenate([jnp.stack([low - reach, high + reach]), thinnest, thinnest])
+    ends = _climb(law, reach, inner, outer)
     count = len(left)
-    first, last, rises, falls = ends[0], ends[1], ends[2 : 2 + count], ends[2 + count :]
-    rises, falls = jnp.where(opened, rises, lowest), jnp.where(opened, falls, lowest)
-    return jnp.stack([jnp.concatenate([first[None], falls]), jnp.concatenate([rises, last[None]])], -1)
+    rises, falls = (jnp.where(opened, end, thinnest) for end in (ends[2 : 2 + count], ends[2 + count :]))
+    return jnp.stack([jnp.concatenate([ends[:1], falls]), jnp.concatenate([rises, ends[1:2]])], -1)
 
 
-def _halve(beyond: Any, inner: jax.Array, outer: jax.Array) -> jax.Array:
-    """The point between `inner` and `outer` from which on `beyond` holds, elementwise, by bisection.
-
-    The distance from `inner` is halved in its logarithm, since an end may lie very close to the support.
-    """
-    reach = outer - inner
+def _halve(beyond: Any, low: jax.Array, high: jax.Array) -> jax.Array:
+    """The point between `low` and `high` from which on `beyond` holds, elementwise, by bisection."""
 
     def step(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        near, far = bracket
-        middle = jnp.where(near > 0.25 * far, (near + far) / 2, jnp.sqrt(jnp.maximum(near, 1e-18) * far))
-        there = beyond(inner + middle * reach)
-        return jnp.where(there, near, middle), jnp.where(there, middle, far)
+        low, high = bracket
+        middle = (low + high) / 2
+        there = beyond(middle)
+        return jnp.where(there, low, middle), jnp.where(there, middle, high)
 
-    start = jnp.zeros_like(reach), jnp.ones_like(reach)
-    near, far = jax.lax.fori_loop(0, _HALVINGS, step, start)
-    return inner + (near + far) / 2 * reach
+    low, high = jax.lax.fori_loop(0, _HALVINGS, step, (low, high))
+    return (low + high) / 2
+
+
+def _climb(law: Law, reach: jax.Array, inner: jax.Array, outer: jax.Array) -> jax.Array:
+    """Where S(u) = `reach` between `inner`, an end of the support, and `outer`, by Newton's method from `inner`.
+
+    S is concave in every gap (a power mean of the distances to the support): the steps rise to the root and never pass
+    it. Where there is no root they end at `outer`.
+    """
+    span = jnp.abs(outer - inner)
+    side = jnp.sign(outer - inner)
+    nearest = jnp.minimum(1e-15 * jnp.maximum(jnp.abs(inner), span), span)
+
+    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        distance, change, steps = state
+        return (steps < _STEPS) & jnp.any(jnp.abs(change) > 1e-13 * distance + nearest)
+
+    def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        distance, _, steps = state
+        u = inner + side * distance
+        S = law.spread(u) ** -0.5
+        rise = -side * S**3 * law.spread_slope(u) / 2
+        new = jnp.where(rise > 0, distance + (reach - S) / rise, span)
+        new = jnp.where(jnp.isnan(new), span, jnp.clip(new, nearest, span))
+        return new, new - distance, steps + 1
+
+    distance = jax.lax.while_loop(unfinished, step, (2 * nearest, span + 1.0, 0))[0]
+    return inner + side * distance
