@@ -11,6 +11,7 @@ import pytest
 import toy
 
 import solvable as sv
+from solvable.lab.pairs import with_value
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 GRID = np.array([0.5, 1.0, 2.0])
@@ -104,6 +105,15 @@ def test_the_grid_may_run_over_a_field_of_the_learner_or_of_the_model():
     expected = sv.predict(toy.Regression(noise=1.0), RIDGE, alpha=GRID)["overlap"]
     np.testing.assert_array_equal(curve["overlap"][0], expected)
     assert json.loads(curve.dataset.attrs["fixed"]) == {"noise": 1.0}
+
+
+def test_whole_numbers_stay_integers_where_the_field_is_one():
+    model = sv.QuadraticNetwork(0.5)
+    assert type(with_value(model, sv.GradientDescent(), "runs", 4.0)[1].runs) is int
+    assert type(with_value(model, sv.NuclearNorm(0.1, width=3), "width", 5.0)[1].width) is int
+    assert with_value(model, sv.NuclearNorm(0.1, width=0.5), "width", 1.0)[1].width == 1.0
+    with pytest.raises(ValueError, match="runs"):
+        with_value(model, sv.GradientDescent(), "runs", 2.5)
 
 
 def test_a_learner_without_the_field_is_constant_along_it():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,16 @@ def with_value(model: Model, learner: Learner, name: str, value: Any) -> tuple[M
     if name in model.axes:
         return model, learner
     if name in fields_of(learner):
-        return model, learner.with_field(name, value)
+        return model, learner.with_field(name, _as_kept(getattr(learner, name), value))
     if name in fields_of(model):
-        return model.with_field(name, value), learner
+        return model.with_field(name, _as_kept(getattr(model, name), value)), learner
     return model, learner
+
+
+def _as_kept(current: Any, value: Any) -> Any:
+    """A whole number as an integer where the field holds one: grids are arrays of floats."""
+    counts = isinstance(current, numbers.Integral) and not isinstance(current, bool)
+    return int(value) if counts and isinstance(value, float) and value.is_integer() else value
 
 
 def fields_of(module: Any) -> list[str]:
