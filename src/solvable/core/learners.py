@@ -104,14 +104,14 @@ class GradientDescent(Learner):
     """Full-batch gradient descent on a network of the teacher's width, from random weights, without penalty.
 
     `runs` independent starts are made on the same data and their predictions averaged. Each run takes steps of size
-    `step` on a quarter of the sum of squares, until the mean squared residual is below `tolerance` or after
-    `max_steps`.
+    `step` on a quarter of the sum of squares, halved whenever the loss would rise, until the mean squared residual is
+    below `tolerance`, or falls by a smaller share than that in a step, or after `max_steps`.
     """
 
     runs: int = 1
     step: float = 0.1
-    max_steps: int = eqx.field(default=4000, static=True)
-    tolerance: float = 1e-10
+    max_steps: int = eqx.field(default=10_000, static=True)
+    tolerance: float = 1e-6
 
     def __check_init__(self):
         for name in ("runs", "max_steps"):
