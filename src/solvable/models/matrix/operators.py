@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrmm
+from scipy.linalg.blas import dsyrk, dtrmm  # pyright: ignore[reportAttributeAccessIssue]
 
 _ROWS = 512
 """Samples in a block of quadratic features: enough for BLAS to be at full speed, few enough to stay in cache."""
@@ -43,6 +43,10 @@ class Features(Protocol):
         """The sum of g G over the features, d x d, for g (n,)."""
         ...
 
+    def norms(self) -> np.ndarray:
+        """The Frobenius norm of each feature, (n,)."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True)
 class QuadraticFeatures:
@@ -63,8 +67,8 @@ class QuadraticFeatures:
         return self.X.shape[1]
 
     def forward(self, S: np.ndarray) -> np.ndarray:
-        """$(x^T S x - \\mathrm{Tr}\\, S)/\\sqrt d$, with $x^T S x = x^T L x$ for L = twice the lower triangle of S less
-        its diagonal."""
+        r"""$(x^T S x - \mathrm{Tr}\, S)/\sqrt d$, where $x^T S x = x^T L x$ for the lower triangle L of S with entries
+        below the diagonal doubled."""
         L = np.tril(2 * S, -1)
         np.fill_diagonal(L, np.diagonal(S))
         values, memory = np.empty(self.samples), np.empty((_ROWS, self.size))
@@ -91,6 +95,11 @@ class QuadraticFeatures:
         total = np.triu(total, 1) + np.triu(total).T
         total.flat[:: d + 1] -= g.sum()
         return total / np.sqrt(d)
+
+    def norms(self) -> np.ndarray:
+        """$|x x^T - I|^2 = |x|^4 - 2 |x|^2 + d$."""
+        squares = np.einsum("ij,ij->i", self.X, self.X)
+        return np.sqrt((squares**2 - 2 * squares + self.size) / self.size)
 
 
 class GaussianFeatures:
@@ -133,6 +142,10 @@ class GaussianFeatures:
         total[self._place] = np.sqrt(2 / self._size) * vector / self._weight
         total.T[self._place] = total[self._place]
         return total
+
+    def norms(self) -> np.ndarray:
+        squares = np.concatenate([np.einsum("ij,ij->i", block, block) for _, block in self._blocks()])
+        return np.sqrt(2 / self._size * squares)
 
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """The samples in each block, and their features as vectors of entries of unit variance."""
