@@ -121,6 +121,7 @@ def test_a_jump_and_the_hard_phase_before_it():
     assert found["information_theoretic"] == pytest.approx(brentq(gain, 1.001 * curve(lowest), -spinodal.fun), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_target_that_amp_never_learns_may_still_be_learned():
     toy = PotentialToy(np.zeros((2, 2)), [], np.eye(2), c=0.1)
 

@@ -16,19 +16,20 @@ _DROP = 1e-6
 
 
 class Thresholds(dict[str, float]):
-    """`{"weak_recovery", "algorithmic", "information_theoretic"}`, and in words which of them coincide.
+    """Thresholds by name, and in words which of them coincide.
 
-    weak_recovery: the AMP overlap is zero below and positive above. information_theoretic and algorithmic: the ends of
-    the (last) hard phase, where Bayes-optimal learning is better than AMP; without a hard phase both equal
+    Of index models: weak_recovery, where the AMP overlap becomes positive; information_theoretic and algorithmic, the
+    ends of the (last) hard phase, where Bayes-optimal learning is better than AMP; without a hard phase both equal
     weak_recovery.
     """
 
     @property
     def coincide(self) -> list[tuple[str, ...]]:
-        """Groups of names that share a value."""
+        """Groups of names that share a finite value: two things that never happen do not coincide."""
         groups: dict[float, list[str]] = {}
         for name, value in self.items():
-            groups.setdefault(value, []).append(name)
+            if np.isfinite(value):
+                groups.setdefault(value, []).append(name)
         return [tuple(names) for names in groups.values() if len(names) > 1]
 
     def __str__(self) -> str:
