@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
+    from solvable.models.matrix import BilinearSequence as BilinearSequence
     from solvable.models.matrix import MatrixSensing as MatrixSensing
     from solvable.models.matrix import QuadraticNetwork as QuadraticNetwork
     from solvable.targets.target import Target as Target
@@ -63,7 +64,7 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
-    "solvable.models.matrix": ("MatrixSensing", "QuadraticNetwork"),
+    "solvable.models.matrix": ("BilinearSequence", "MatrixSensing", "QuadraticNetwork"),
     "solvable.targets.target": ("Target",),
     "solvable.models.index.diagnosis": ("diagnose",),
 }

@@ -10,7 +10,9 @@ import pytest
 from solvable.core.precision import float64
 from solvable.spectra import Discrete, MarchenkoPastur, PowerLaw, Semicircle
 from solvable.spectra.convolution import bulk_intervals, free_sum
-from solvable.spectra.denoising import divergence, mmse, mmse_of, optimal_eigenvalues, place
+from solvable.spectra.denoising import divergence, mmse, mmse_forms, mmse_of, optimal_eigenvalues, place
+from solvable.spectra.law import Law
+from solvable.spectra.shrinkage import subordinate
 
 LAWS = {
     "narrow": MarchenkoPastur(0.2),
@@ -52,7 +54,7 @@ def test_the_two_forms_of_the_mmse_agree(name, D):
 @pytest.mark.parametrize(("rho", "D"), [(0.2, 0.1), (0.5, 0.6), (1.0, 0.3), (2.3, 1.0)])
 def test_the_density_solves_the_cubic(rho, D):
     """D g^3 - (x + D r) g^2 + (x r + 1 - rho) g - r = 0 with r = sqrt(rho), for g = h - i pi mu."""
-    found = free_sum(MarchenkoPastur(rho), D, 40)
+    found = free_sum(MarchenkoPastur(rho), D)
     g, r = found.hilbert - 1j * np.pi * found.density, np.sqrt(rho)
     terms = jnp.stack([D * g**3, -(found.x + D * r) * g**2, (found.x * r + 1 - rho) * g, jnp.full_like(g, -r)])
     assert jnp.max(jnp.abs(terms.sum(0)) / jnp.abs(terms).max(0)) < 1e-10
@@ -83,12 +85,14 @@ def test_a_semicircle_stays_one():
 @pytest.mark.parametrize(("name", "weights"), [("signs", [0.5, 0.5]), ("narrow", [0.8])])
 def test_little_noise_leaves_the_overlap_of_atoms(name, weights):
     """mmse / D -> 1 - sum of squared weights as D -> 0."""
-    assert np.isclose(mmse(LAWS[name], 1e-5) / 1e-5, 1 - np.sum(np.square(weights)), atol=1e-3)
+    law = LAWS[name]
+    for D in (1e-5, 1e-13):
+        assert np.isclose(mmse_of(law, free_sum(law, D)) / D, 1 - np.sum(np.square(weights)), atol=1e-3)
 
 
 def test_much_noise_leaves_the_variance():
     for law in LAWS.values():
-        assert np.isclose(mmse(law, 1e5), law.variance, rtol=1e-4)
+        assert np.isclose(mmse_of(law, free_sum(law, 1e5)), law.variance, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["narrow", "signs"])
@@ -96,11 +100,10 @@ def test_the_place_of_any_eigenvalue(name):
     """Inside the bulks u is that of the nodes; outside, between and beyond them, u + D g(u) is the eigenvalue."""
     law, D = LAWS[name], 0.03
     found = free_sum(law, D)
-    assert np.allclose(place(law, D, found.x), found.u, atol=1e-9)
-    gap = jnp.mean(law.gaps[0])
-    y = jnp.array([-5.0, gap, 9.0])
-    u = place(law, D, y)
-    assert np.allclose(u + D * jnp.real(law.stieltjes(u + 0j)), y, atol=1e-12)
+    y = jnp.array([-5.0, jnp.mean(law.gaps[0]), 9.0])
+    u = place(law, D, jnp.concatenate([found.x, y]))
+    assert np.allclose(u[:-3], found.u, atol=1e-9)
+    assert np.allclose(u[-3:] + D * jnp.real(law.stieltjes(u[-3:] + 0j)), y, atol=1e-12)
 
 
 def test_the_divergence_of_a_line_is_its_slope():
@@ -114,16 +117,16 @@ def test_derivatives_by_the_noise_and_by_the_law():
     def error(rho, D):
         return mmse(MarchenkoPastur(rho), D)
 
+    slopes = jax.jit(jax.grad(error, (0, 1)))(0.5, 0.6)
     for argument in (0, 1):
-        slope = jax.jit(jax.grad(error, argument))(0.5, 0.6)
         shift = np.eye(2)[argument] * step
         measured = (error(0.5 + shift[0], 0.6 + shift[1]) - error(0.5 - shift[0], 0.6 - shift[1])) / (2 * step)
-        assert np.isclose(slope, measured, rtol=1e-6)
+        assert np.isclose(slopes[argument], measured, rtol=1e-6)
 
 
 def test_whole_arrays_of_noise_and_of_laws():
-    D = jnp.array([0.1, 0.6, 2.0])
-    rho = jnp.array([0.2, 1.0, 1.7])
+    D = jnp.array([0.1, 0.6, 2.0, 0.0])
+    rho = jnp.array([0.2, 1.0, 1.7, 0.5])
     together = jax.jit(jax.vmap(lambda r, D: mmse(MarchenkoPastur(r), D)))(rho, D)
     assert np.allclose(together, [mmse(MarchenkoPastur(float(r)), float(v)) for r, v in zip(rho, D, strict=True)])
 
@@ -144,6 +147,44 @@ def test_denoising_a_matrix(law):
     assert abs(np.mean(errors) / float(mmse(law, D)) - 1) < 0.02
 
 
+@pytest.mark.parametrize("D", [1e-4, 0.05, 1.0])
+def test_many_values(D):
+    """Hundreds of atoms, some isolated and some merged into one bulk: moments, both forms of the error, its slope."""
+    law = PowerLaw(1.25)
+    found = free_sum(law, D)
+    assert np.isclose(found.weight.sum(), 1, atol=1e-7)
+    assert np.isclose(jnp.sum(found.weight * found.x), law.mean, atol=1e-7)
+    by_cube, by_square = mmse_forms(law, found)
+    assert np.isclose(by_cube, by_square, atol=1e-8)
+    up, down = (mmse_of(law, free_sum(law, D * (1 + step))) for step in (1e-4, -1e-4))
+    assert 0 < (up - down) / (2e-4 * D) < by_cube / D  # mmse(D) rises and mmse(D)/D falls
+
+
+def test_sums_over_values_are_those_of_the_definition():
+    values, weights = np.array([-1.0, 0.2, 0.5, 1.3, 2.0, 2.1]), np.array([1, 2, 3, 1, 2, 1]) / 10
+    law, u, v = Discrete(values, weights), np.array([0.3, -2.0, 1.9]), np.array([0.2, 0.0, 1e-3])
+    z = u + 1j * v
+    away = z[:, None] - values
+    assert np.allclose(law.stieltjes(z), (weights / away).sum(1), rtol=1e-13)
+    assert np.allclose(law.stieltjes_slope(z), -(weights / away**2).sum(1), rtol=1e-13)
+    P, Q = (np.asarray(part) for part in law.smoothed(u, v**2))
+    assert np.allclose(P, (weights / np.abs(away) ** 2).sum(1), rtol=1e-13)
+    assert np.allclose(Q, (weights / np.abs(away) ** 4).sum(1), rtol=1e-13)
+    assert np.allclose(Law.smoothed(law, u[::2], v[::2] ** 2), [P[::2], Q[::2]], rtol=1e-8)  # by the transform
+    assert np.allclose(law.spread(3.0), (weights / (3 - values) ** 2).sum())
+    assert np.allclose(law.spread_slope(3.0), -2 * (weights / (3 - values) ** 3).sum())
+
+
+def test_a_power_law_has_its_size_built_in():
+    law = PowerLaw(1.25)
+    assert len(law.values) == 400 and np.isclose(law.second_moment, 1)
+    assert np.allclose(law.eigenvalues(800)[::2], law.eigenvalues(400))
+    with pytest.raises(ValueError, match="d = 500"):
+        law.eigenvalues(500)
+    with pytest.raises(ValueError, match=r"size = 2\.5"):
+        PowerLaw(1.25, 2.5)  # type: ignore[arg-type]
+
+
 def test_bad_laws_are_refused():
     with pytest.raises(ValueError, match="rho = -1"):
         MarchenkoPastur(-1)
@@ -153,3 +194,15 @@ def test_bad_laws_are_refused():
         PowerLaw(0.5, 10)
     with pytest.raises(ValueError, match="weights"):
         Discrete([0.0, 1.0], [1.0])
+
+
+@pytest.mark.parametrize("D", [0.05, 1.0])
+def test_eigenvalues_next_to_closed_gaps_are_placed(D):
+    """f(y) = y - 2 D Re g_Y(y) with g_Y(y) = g_A(w), w the subordinate point found from above the axis."""
+    law = PowerLaw(1.25, 50)
+    found = free_sum(law, D)
+    y = jnp.linspace(found.x[0] - 0.5, found.x[-1] + 0.5, 200)
+    w = jax.jit(subordinate)(law, D, y + 1e-9j)
+    gap = jnp.abs(optimal_eigenvalues(law, D, y) - (2 * jnp.real(w) - y))
+    assert jnp.max(gap) < 1e-4  # 1e-9 above an edge w is off by the root of that
+    assert jnp.median(gap) < 1e-7

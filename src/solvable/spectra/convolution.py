@@ -24,7 +24,7 @@ NODES = 100
 """Quadrature nodes on each interval of the bulk; where there are many intervals each has fewer."""
 _FEW = 8
 _STEPS = 60
-_HALVINGS = 40
+_HALVINGS = 26
 _CLOSE = 1e-9
 
 
@@ -63,12 +63,13 @@ def free_sum(law: Law, D: Any, nodes: int = NODES, above: Any = None) -> FreeSum
     step = (half * jnp.sin(phi) * jnp.pi * jnp.asarray(share)).ravel()
     u = u.ravel()
     v = height(law, D, u, start.ravel())
-    w = u + 1j * v
+    inside = v > 0
+    w = u + 1j * jnp.where(inside, v, 1e-20 * jnp.sqrt(D))  # on an end of the support itself the slope is infinite
     shift = D * jnp.real(law.stieltjes(w))
     c = 1 + D * law.stieltjes_slope(w)
     rate = jnp.real(c) + jnp.imag(c) ** 2 / jnp.real(c)
     density = v / (jnp.pi * D)
-    weight = jnp.where(step > 0, step * rate * density, 0.0)
+    weight = jnp.where(inside & (step > 0), step * rate * density, 0.0)
     return FreeSum(D, u, v, u + shift, density, shift / D, weight)
 
 
@@ -108,16 +109,17 @@ def height(law: Law, D: Any, u: jax.Array, start: jax.Array | None = None) -> ja
     def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
         s, _, steps = state
         value, slope = excess(known, noise, s)
-        new = jnp.clip(s - value / slope, jnp.maximum(1e-3 * s, lowest), noise)
+        aim = jnp.where(slope > 0, s - value / slope, s - value)  # rounding may spoil a slope next to the support
+        new = jnp.clip(aim, jnp.maximum(1e-3 * s, lowest), noise)
         return new, new - s, steps + 1
 
     s = jnp.broadcast_to(noise, u.shape) if start is None else jnp.clip(start, 1e-10 * noise, noise)
-    s = jax.lax.while_loop(unfinished, step, jax.lax.stop_gradient((s + 0.0, s + 0.0, 0)))[0]
+    s = jax.lax.while_loop(unfinished, step, jax.lax.stop_gradient((s + 0.0, s + 0.0, jnp.asarray(0))))[0]
     value, slope = excess(law, D, s)
-    inside = s > 1e-25 * D
     # One more step, whose derivative is that of the root by the implicit function theorem.
-    s = jnp.where(inside, s - value / jax.lax.stop_gradient(slope), 1.0)
-    return jnp.where(inside, jnp.sqrt(jnp.where(inside, s, 1.0)), 0.0)
+    change = jnp.where(slope > 0, value / jax.lax.stop_gradient(jnp.where(slope > 0, slope, 1.0)), 0.0)
+    inside = (s > 1e-25 * D) & (change < s)
+    return jnp.where(inside, jnp.sqrt(jnp.where(inside, s - change, 1.0)), 0.0)
 
 
 @jax.jit
@@ -174,8 +176,9 @@ def _climb(law: Law, reach: jax.Array, inner: jax.Array, outer: jax.Array) -> ja
         S = law.spread(u) ** -0.5
         rise = -side * S**3 * law.spread_slope(u) / 2
         new = jnp.where(rise > 0, distance + (reach - S) / rise, span)
-        new = jnp.where(jnp.isnan(new), span, jnp.clip(new, nearest, span))
+        new = jnp.where(S > 0, new, 4 * distance)  # rounding has put u on the support
+        new = jnp.clip(new, nearest, span)
         return new, new - distance, steps + 1
 
-    distance = jax.lax.while_loop(unfinished, step, (2 * nearest, span + 1.0, 0))[0]
+    distance = jax.lax.while_loop(unfinished, step, (2 * nearest, span + 1.0, jnp.asarray(0)))[0]
     return inner + side * distance

@@ -14,17 +14,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from solvable.spectra.convolution import NODES, FreeSum, bulk_intervals, free_sum
-from solvable.spectra.law import Law
+from solvable.spectra.convolution import NODES, FreeSum, bulk_intervals, free_sum, height
+from solvable.spectra.law import Law, ratio
 
 _NEWTON = 12
-_HALVINGS = 60
+_HALVINGS = 54
 
 
 @functools.partial(jax.jit, static_argnames="nodes")
 def mmse(law: Law, D: Any, nodes: int = NODES) -> jax.Array:
     """The error of the optimal estimator; 0 at D = 0, the variance of the law as D grows."""
-    return mmse_of(law, free_sum(law, D, nodes))
+    noisy = jnp.asarray(D) > 0
+    return jnp.where(noisy, mmse_of(law, free_sum(law, jnp.where(noisy, D, 1.0), nodes)), 0.0)
 
 
 def mmse_of(law: Law, found: FreeSum) -> jax.Array:
@@ -57,6 +58,11 @@ def place(law: Law, D: Any, y: Any, nodes: int = NODES) -> jax.Array:
     intervals = bulk_intervals(law, D)
     left, right = intervals[:, 0], intervals[:, 1]
     first, last = (end + D * jnp.real(law.stieltjes(end + 0j)) for end in (left, right))
+    # Where a gap is closed two intervals meet inside the bulk, off the real axis.
+    cut, closed = right[:-1], right[:-1] >= left[1:]
+    middle = cut + D * jnp.real(law.stieltjes(cut + 1j * height(law, D, cut)))
+    first = first.at[1:].set(jnp.where(closed, middle, first[1:]))
+    last = last.at[:-1].set(jnp.where(closed, middle, last[:-1]))
     number = jnp.sum(y[..., None] > last, -1)  # of the interval that holds y, or the next one
     count = len(left)
     inside = (number < count) & (y >= first[jnp.minimum(number, count - 1)])
@@ -67,12 +73,18 @@ def _in_the_bulk(law: Law, D: Any, y: jax.Array, nodes: int) -> jax.Array:
     found = free_sum(law, D, nodes)
     start = jnp.interp(y, found.x, found.u) + 1j * jnp.interp(y, found.x, found.v)
 
-    def step(_: int, w: jax.Array) -> jax.Array:
-        slope = 1 + D * law.stieltjes_slope(w)
-        w = w - (w + D * law.stieltjes(w) - y) / slope
-        return jnp.real(w) + 1j * jnp.abs(jnp.imag(w))
+    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        _, change, steps = state
+        return (steps < _NEWTON) & jnp.any(change > 1e-13 * (jnp.abs(y) + jnp.sqrt(D)))
 
-    return jnp.real(jax.lax.fori_loop(0, _NEWTON, step, start))
+    def step(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        w, _, steps = state
+        change = ratio(w + D * law.stieltjes(w) - y, 1 + D * law.stieltjes_slope(w))
+        new = jnp.real(w - change) + 1j * jnp.abs(jnp.imag(w - change))
+        return new, jnp.abs(jnp.real(change)) + jnp.abs(jnp.imag(change)), steps + 1
+
+    w, _, _ = jax.lax.while_loop(unfinished, step, (start, jnp.full(y.shape, jnp.inf), jnp.asarray(0)))
+    return jnp.real(w)
 
 
 def _outside(law: Law, D: Any, y: jax.Array, left: jax.Array, right: jax.Array, number: jax.Array) -> jax.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,6 +11,8 @@ import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.spectra.law import Law
+
+_BLOCK = 4
 
 
 class Discrete(Law):
@@ -30,13 +33,44 @@ class Discrete(Law):
         self.values, self.weights = places, masses / masses.sum()
 
     def stieltjes(self, z: Any) -> jax.Array:
-        return jnp.sum(self.weights / (jnp.asarray(z)[..., None] + 0j - self.values), -1)
+        u, v = _parts(z)
+        real, flat = self._sums(lambda away, q: (away / q, 1 / q), u, v**2)
+        return jax.lax.complex(real, -v * flat)
 
     def stieltjes_slope(self, z: Any) -> jax.Array:
-        return -jnp.sum(self.weights / (jnp.asarray(z)[..., None] + 0j - self.values) ** 2, -1)
+        u, v = _parts(z)
+        real, cross = self._sums(lambda away, q: ((v**2 - away**2) / q**2, away / q**2), u, v**2)
+        return jax.lax.complex(real, 2 * v * cross)
+
+    def spread(self, u: Any) -> jax.Array:
+        return self._sums(lambda away, q: (1 / q,), jnp.asarray(u), 0.0)[0]
 
     def spread_slope(self, u: Any) -> jax.Array:
-        return -2 * jnp.sum(self.weights / (jnp.asarray(u)[..., None] - self.values) ** 3, -1)
+        return -2 * self._sums(lambda away, q: (1 / (away * q),), jnp.asarray(u), 0.0)[0]
+
+    def smoothed(self, u: Any, s: Any) -> tuple[jax.Array, jax.Array]:
+        P, Q = self._sums(lambda away, q: (1 / q, 1 / q**2), jnp.asarray(u), s)
+        return P, Q
+
+    def _sums(self, terms: Callable[..., tuple[Any, ...]], u: jax.Array, s: Any) -> tuple[jax.Array, ...]:
+        """Sums over the values t of weight x `terms`(u - t, (u - t)^2 + s).
+
+        The values are taken a few at a time and all u at once, so that long sums run in cache and vectorised.
+        """
+
+        def add(total: tuple[jax.Array, ...], places: Any, weights: Any) -> tuple[jax.Array, ...]:
+            for i in range(len(places)):
+                away = u - places[i]
+                parts = terms(away, away**2 + s)
+                total = tuple(a + weights[i] * part for a, part in zip(total, parts, strict=True))
+            return total
+
+        places, weights = jnp.asarray(self.values), jnp.asarray(self.weights)
+        head = len(places) % _BLOCK
+        total = tuple(jnp.zeros(part.shape, part.dtype) for part in jax.eval_shape(terms, u, u + s))
+        total = add(total, places[:head], weights[:head])
+        blocks = places[head:].reshape(-1, _BLOCK), weights[head:].reshape(-1, _BLOCK)
+        return jax.lax.scan(lambda total, block: (add(total, *block), None), total, blocks)[0]
 
     @property
     def ends(self) -> tuple[Any, Any]:
@@ -68,11 +102,22 @@ class PowerLaw(Discrete):
 
     gamma: float = 1.0
 
-    def __init__(self, gamma: float, size: int):
+    def __init__(self, gamma: float, size: int = 400):
         if not (np.isfinite(gamma) and gamma > 0.5):
             raise bad_parameter("gamma", gamma, "above 1/2, so that the largest eigenvalues carry the norm")
-        if size < 1:
+        if size != int(size) or size < 1:
             raise bad_parameter("size", size, "a positive number of eigenvalues")
-        values = np.arange(1.0, size + 1) ** -gamma
+        values = np.arange(1.0, int(size) + 1) ** -gamma
         super().__init__(values * np.sqrt(size / np.sum(values**2)))
         self.gamma = float(gamma)
+
+    def eigenvalues(self, d: int) -> np.ndarray:
+        size = len(self.values)
+        if d % size:
+            raise bad_parameter("d", d, f"a multiple of {size}, since this power law has {size} eigenvalues")
+        return super().eigenvalues(d)
+
+
+def _parts(z: Any) -> tuple[jax.Array, jax.Array]:
+    z = jnp.asarray(z)
+    return jnp.real(z), jnp.imag(z)

@@ -62,6 +62,11 @@ class Law(eqx.Module):
     def eigenvalues(self, d: int) -> Any:
         """d eigenvalues that have this law as closely as d points can, in increasing order."""
 
+    def __str__(self) -> str:
+        from solvable.spectra.named import law_text  # the texts of all laws are kept together there
+
+        return law_text(self)
+
     @property
     def variance(self) -> Any:
         """The second moment about the mean."""
@@ -70,3 +75,26 @@ class Law(eqx.Module):
     def spread(self, u: Any) -> jax.Array:
         r"""$\int \mu(dt)/(u - t)^2 = -g'(u)$ for real u off the support."""
         return -jnp.real(self.stieltjes_slope(jnp.asarray(u) + 0j))
+
+    def smoothed(self, u: Any, s: Any) -> tuple[jax.Array, jax.Array]:
+        r"""$P = \int \mu(dt)/((u - t)^2 + s)$ and $Q = \int \mu(dt)/((u - t)^2 + s)^2 = -dP/ds$ for s > 0."""
+        v = jnp.sqrt(s)
+        w = u + 1j * v
+        P = -jnp.imag(self.stieltjes(w)) / v
+        return P, (P + jnp.real(self.stieltjes_slope(w))) / (2 * s)
+
+
+def ratio(a: Any, b: Any) -> jax.Array:
+    """a / b for complex numbers of ordinary size: a few real operations, where the general quotient compiles slowly."""
+    return a * jnp.conj(b) / (jnp.real(b) ** 2 + jnp.imag(b) ** 2)
+
+
+def root_between(z: Any, low: Any, high: Any) -> jax.Array:
+    r"""$\sqrt{z - low} \sqrt{z - high}$ with principal roots, for z in the closed upper half-plane: like z far out."""
+    u, v = jnp.real(z), jnp.imag(z)
+    middle = u - (low + high) / 2
+    real, half = (u - low) * (u - high) - v**2, jnp.abs(v * middle)  # the square is real + 2i half up to sign
+    large = jnp.sqrt((jnp.sqrt(real**2 + 4 * half**2) + jnp.abs(real)) / 2)
+    safe = jnp.where(large > 0, large, 1.0)
+    small = half / safe
+    return jax.lax.complex(jnp.sign(middle) * jnp.where(real > 0, large, small), jnp.where(real > 0, small, large))

@@ -1,7 +1,7 @@
 """Laws of eigenvalues as text, read and written: what command lines and files give, and what is stored beside results.
 
-The forms are `marchenko-pastur:RHO`, `semicircle`, `semicircle:SCALE,CENTRE`, `power-law:GAMMA`, `power-law:GAMMA,SIZE`,
-`discrete:V1,V2,..` with equal weights and `discrete:V1,V2,..@W1,W2,..`.
+The forms are `marchenko-pastur:RHO`, `semicircle`, `semicircle:SCALE,CENTRE`, `power-law:GAMMA`,
+`power-law:GAMMA,SIZE`, `discrete:V1,V2,..` with equal weights and `discrete:V1,V2,..@W1,W2,..`.
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ class Semicircle(Law):
     def __check_init__(self):
         if isinstance(self.scale, (int, float)) and not (np.isfinite(self.scale) and self.scale > 0):
             raise bad_parameter("scale", self.scale, "a positive variance")
+        if isinstance(self.centre, (int, float)) and not np.isfinite(self.centre):
+            raise bad_parameter("centre", self.centre, "a finite number")
 
     def stieltjes(self, z: Any) -> jax.Array:
         w = jnp.asarray(z) + 0j - self.centre

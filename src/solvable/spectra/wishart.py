@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.spectra.law import Law
+from solvable.spectra.law import Law, ratio, root_between
 
 
 class MarchenkoPastur(Law):
@@ -30,15 +30,16 @@ class MarchenkoPastur(Law):
         r = jnp.sqrt(self.rho)
         z = jnp.asarray(z) + 0j
         b = z * r + 1 - self.rho
-        s = r * jnp.sqrt(z - low) * jnp.sqrt(z - high)
+        s = r * root_between(z, low, high)
         # g = 2 r / (b + s) = (b - s) / (2 z): the form in which nothing cancels.
         same = jnp.real(b * jnp.conj(s)) >= 0
         total = jnp.where(same, b + s, b - s)
-        return jnp.where(same, 2 * r / total, total / jnp.where(same, 1.0, 2 * z))
+        return ratio(jnp.where(same, 2 * r, total), jnp.where(same, total, 2 * z))
 
     def stieltjes_slope(self, z: Any) -> jax.Array:
         g = self.stieltjes(z)
-        return 1 / (self.rho / (jnp.sqrt(self.rho) - g) ** 2 - 1 / g**2)
+        square, gap = g * g, jnp.sqrt(self.rho) - g
+        return ratio(square * gap * gap, self.rho * square - gap * gap)
 
     def spread_slope(self, u: Any) -> jax.Array:
         g = jnp.real(self.stieltjes(jnp.asarray(u) + 0j))

@@ -1,0 +1,87 @@
+"""Bilinear sequence regression: labels that are linear in each entry of a sequence, through a low-rank matrix."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from solvable.core.errors import bad_parameter, checked_variance
+from solvable.core.model import Model
+from solvable.spectra.product import ProductWishart
+
+_MOST_BYTES = 4e9
+
+
+class BilinearData(NamedTuple):
+    """Inputs `X` (n x d L), each a sequence of L tokens as one row; labels `y` (n); the teacher's matrix `truth`
+    (d x L) for scoring; and its `rank` r, which is known."""
+
+    X: np.ndarray
+    y: np.ndarray
+    truth: np.ndarray
+    rank: int
+
+
+class BilinearSequence(Model):
+    r"""The labels of sequences of L = beta d tokens of dimension d, from n = alpha d L of them.
+
+    $y = \frac{1}{\sqrt{dL}} \sum_{ij} X_{ij} S^*_{ij} + \sqrt{noise}\,\xi$ with $S^* = A B/\sqrt r$, A of d x r and B
+    of r x L entries, r = rho d; the entries of X, A and B are independent N(0, 1).
+
+    - `rho`: rank over dimension. Above min(1, beta) the matrix has full rank.
+    - `beta`: length of the sequence over the dimension.
+    - `noise`: variance of the Gaussian noise added to the label.
+
+    Simulated teachers are normalised, $|S^*|^2 = dL$.
+    """
+
+    scaling: ClassVar[str] = "n = alpha d L, L = beta d"
+    definitions: ClassVar[dict[str, str]] = {
+        "estimation_error": "|S_hat - S*|_F^2 / (d L), the mean square error of an entry",
+        "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless "
+        "label: equal to the estimation error",
+    }
+
+    rho: float
+    beta: float
+    noise: float
+
+    def __init__(self, rho: float, beta: float = 1.0, noise: float = 0.0):
+        self.rho = _positive("rho", rho, "the rank over the dimension")
+        self.beta = _positive("beta", beta, "the length of the sequence over the dimension")
+        self.noise = checked_variance(noise)
+
+    def sample(self, rng: np.random.Generator, d: int, **axes: float) -> BilinearData:
+        """A teacher with |S*|^2 = dL, n = round(alpha d L) inputs (at least one) and their labels."""
+        L, r = (round(float(ratio) * d) for ratio in (self.beta, self.rho))
+        if min(L, r) < 1:
+            least = 1 / min(float(self.beta), float(self.rho))
+            raise bad_parameter("d", d, f"at least {least:g}, so that there is a token and a rank of one")
+        n = max(1, round(axes["alpha"] * d * L))
+        if 8.0 * n * d * L > _MOST_BYTES:
+            takes = f"smaller: the inputs, {n} x {d * L} numbers, would take {8e-9 * n * d * L:.1f} GB"
+            raise bad_parameter("d", d, f"{takes}, and the limit is {1e-9 * _MOST_BYTES:.0f} GB")
+        S = rng.standard_normal((d, r)) @ rng.standard_normal((r, L))
+        S *= np.sqrt(S.size / np.sum(S**2))
+        X = rng.standard_normal((n, d * L))
+        X /= np.sqrt(d * L)
+        y = X @ S.ravel() + np.sqrt(float(self.noise)) * rng.standard_normal(n)
+        return BilinearData(X, y, S, r)
+
+
+def upright(rho: float, beta: float) -> tuple[ProductWishart, float]:
+    """The law of the eigenvalues of S S^T / L and beta, for S or its transpose, whichever is not taller than wide."""
+    rho, beta = (rho, beta) if beta >= 1 else (rho / beta, 1 / beta)
+    return ProductWishart(rho, beta), beta
+
+
+def _positive(name: str, value: Any, meaning: str) -> float:
+    takes = f"a positive number, {meaning}"
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise bad_parameter(name, value, takes) from None
+    if not (np.isfinite(number) and number > 0):
+        raise bad_parameter(name, value, takes)
+    return number
