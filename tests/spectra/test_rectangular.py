@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +18,9 @@ from solvable.spectra.rectangular_denoising import (
     rectangular_mmse,
     rectangular_mmse_forms,
 )
+
+VALUES = json.loads((Path(__file__).parents[1] / "reference" / "quadratic_values.json").read_text())
+DENOISING = [pytest.param(entry, id=entry["id"]) for entry in VALUES if entry["id"].startswith("bsr_mmse")]
 
 
 @pytest.fixture(autouse=True)
@@ -146,3 +152,10 @@ def test_bad_products_are_refused():
         ProductWishart(0)
     with pytest.raises(ValueError, match="beta = 0.5"):
         ProductWishart(1.0, 0.5)
+
+
+@pytest.mark.parametrize("entry", DENOISING)
+def test_reference_values(entry):
+    rho, beta, kappa = (entry["params"][name] for name in ("rho", "beta", "kappa"))
+    found = rectangular_mmse(ProductWishart(rho, beta), beta, kappa)
+    assert float(found) == pytest.approx(entry["value"], abs=entry["tol"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvable.lab.figures.entry import Effort, Material
-from solvable.lab.figures.estimators import Runs
+from solvable.lab.figures.estimators import Estimate, Runs, continuous_onset, jump
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,19 +55,28 @@ def gather_curves(
     curves = {"theory": learning_curve(model, learners, alpha=alpha, marks=marks, progress=effort.progress)}
     sizes: dict[str, Any] = {}
     for simulation in simulations:
-        for d, seeds in zip(simulation.d, simulation.seeds, strict=True):
-            curves[f"{simulation.name}_d{d}"] = learning_curve(
-                model,
-                simulation.learners,
-                alpha=np.asarray(simulation.alpha),
-                d=d,
-                seeds=seeds,
-                executor=effort.executor,
-                progress=effort.progress,
-                marks=marks,
-            )
+        curves |= gather_runs(model, simulation, effort, marks)
         sizes[simulation.name] = {"d": list(simulation.d), "seeds": list(simulation.seeds)}
     return Material(known, curves, sizes)
+
+
+def gather_runs(model: Model, simulation: Simulation, effort: Effort, marks: dict[str, float]) -> dict[str, Curve]:
+    """The curve `NAME_dD` of a simulation at each of its dimensions."""
+    from solvable.lab.grids import learning_curve
+
+    curves = {}
+    for d, seeds in zip(simulation.d, simulation.seeds, strict=True):
+        curves[f"{simulation.name}_d{d}"] = learning_curve(
+            model,
+            simulation.learners,
+            alpha=np.asarray(simulation.alpha),
+            d=d,
+            seeds=seeds,
+            executor=effort.executor,
+            progress=effort.progress,
+            marks=marks,
+        )
+    return curves
 
 
 def runs_of(
@@ -104,16 +113,35 @@ def onset(model: Model, learner: Learner, metric: str, low: float, high: float, 
     return high
 
 
+def vanishing(runs: Runs, low: float, high: float) -> Estimate:
+    """Where an error that falls continuously with alpha reaches zero: `continuous_onset` read from right to left."""
+    found = continuous_onset(Runs(runs.d, -runs.alpha[::-1], runs.values[::-1]), low, high)
+    return Estimate(-found.value, found.error)
+
+
+def matrix_jump(runs: Sequence[Runs], above: float) -> Estimate:
+    """`jump` for runs that learn a symmetric matrix of size d from n = alpha d^2 samples.
+
+    It has d (d + 1) / 2 unknowns: d^2 stands for the dimension, and n / (d (d + 1)) for alpha, which is the same for
+    d to infinity and takes out most of the shift at finite d.
+    """
+    return jump([Runs(part.d**2, part.alpha * part.d / (part.d + 1), part.values) for part in runs], above)
+
+
 def growth(model: Model, alpha: Sequence[float], d: int, seeds: int, effort: Effort) -> Runs:
     """By what factor one step of the linearised message passing multiplies small overlaps, in runs at dimension d.
 
     It is the leading eigenvalue of the asymmetric spectral method; of several blocks, the mean.
     """
     tasks = [(model, float(ratio), d, seed) for ratio in alpha for seed in range(seeds)]
-    found = map(growth_of_run, *zip(*tasks, strict=True))
-    if effort.executor is not None:
-        found = effort.executor.map(growth_of_run, *zip(*tasks, strict=True))
-    return Runs(d, np.array(alpha, dtype=float), np.reshape(list(found), (len(alpha), seeds)))
+    found = in_processes(growth_of_run, tasks, effort)
+    return Runs(d, np.array(alpha, dtype=float), np.reshape(found, (len(alpha), seeds)))
+
+
+def in_processes(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], effort: Effort) -> list[Any]:
+    """What a function of a module gives for each tuple of arguments, computed by the executor if there is one."""
+    spread = map if effort.executor is None else effort.executor.map
+    return list(spread(function, *zip(*tasks, strict=True)))
 
 
 def growth_of_run(model: Model, alpha: float, d: int, seed: int) -> float:

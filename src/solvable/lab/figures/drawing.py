@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from solvable.lab.curve import Curve
     from solvable.lab.figures.verdict import Verdict
+
+PER_SQUARE = r"$\alpha = n/d^2$"
+"""The label of the axis where the number of samples is compared with that of the entries of a matrix."""
 
 
 def new_figure(width: float = 1.35, height: float = 1.2) -> Figure:
@@ -60,3 +63,23 @@ def mark_estimates(ax: Axes, verdicts: Sequence[Verdict], height: float = 0.03) 
     ax.set_xlim(limits)
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+
+
+def draw_theory(ax: Axes, x: Any, y: Any, number: int, label: str, **look: Any) -> None:
+    """A line in the colour and dashes of that number."""
+    look = {"color": plots.COLORS[number], "linestyle": plots.DASHES[number % len(plots.DASHES)], **look}
+    ax.plot(x, y, label=label, **look)
+
+
+def draw_runs(ax: Axes, x: Any, values: Any, number: int, label: str | None, **look: Any) -> None:
+    """The means of `values` over their last axis, as markers with standard errors; NaN is a run that gave nothing."""
+    values = np.asarray(values, dtype=float)
+    count = np.sum(np.isfinite(values), axis=-1)
+    error = np.nanstd(values, axis=-1, ddof=1) / np.sqrt(count)
+    draw_points(ax, x, np.nanmean(values, axis=-1), error, number, label, **look)
+
+
+def draw_points(ax: Axes, x: Any, y: Any, error: Any, number: int, label: str | None, **look: Any) -> None:
+    """Markers with error bars in the colour and shape of that number."""
+    look = {"fmt": plots.MARKERS[number], "color": plots.COLORS[number], "mfc": "white", **look}
+    ax.errorbar(x, y, np.nan_to_num(error), label=label, mew=0.9, elinewidth=0.9, **look)

@@ -32,7 +32,9 @@ def page(findings: Sequence[Finding]) -> str:
         "- of a jump, the ratio at which half of the runs succeed, with its shift in the dimension fitted;",
         "- of a continuous onset, where the squared overlap of an eigenvector, extrapolated from above, is zero; or "
         "where one step of the linearised message passing keeps a small overlap as large as it is. Finite dimension "
-        "moves an extrapolated onset down, which its error does not include.",
+        "moves an extrapolated onset down, which its error does not include;",
+        "- of a training error that becomes positive, the same read from above; ratios of matrix models are those of "
+        "n to d(d+1), twice the number of unknowns, which d^2 is in the limit.",
         "",
         f"Made with solvable {installed_version()}, each figure by the command below it. With `--quick` runs are small "
         "and few; `solvable reproduce all --out gallery` makes this page.",

@@ -64,3 +64,27 @@ TROIANI = Source(
     2024,
     "AISTATS 2025, arXiv:2405.15480",
 )
+MAILLARD_TROIANI = Source(
+    "Maillard, Troiani, Martin, Krzakala, Zdeborová",
+    "Bayes-optimal learning of an extensive-width neural network from quadratically many samples",
+    2024,
+    "NeurIPS, arXiv:2408.03733",
+)
+ERBA = Source(
+    "Erba, Troiani, Zdeborová, Krzakala",
+    "The nuclear route: sharp asymptotics of ERM in overparameterized quadratic networks",
+    2025,
+    "NeurIPS, arXiv:2505.17958",
+)
+DEFILIPPIS = Source(
+    "Defilippis, Xu, Girardin, Troiani, Erba, Zdeborová, Loureiro, Krzakala",
+    "Scaling laws and spectra of shallow neural networks in the feature learning regime",
+    2025,
+    "arXiv:2509.24882",
+)
+GIRARDIN = Source(
+    "Girardin, Troiani, Xu, Erba, Krzakala, Zdeborová",
+    "How width and data shape generalization scaling laws in quadratic neural networks",
+    2026,
+    "arXiv:2606.28242",
+)

@@ -86,7 +86,8 @@ def axis_label(curve: Curve, name: str) -> str:
         return "dimension $d$"
     scaling = curve.dataset.attrs.get("scaling", "")
     right = scaling.split("=")[-1].strip()
-    return rf"{symbol(name)} = $n/d$" if (name, right) == ("alpha", "alpha d") else symbol(name)
+    per = {"alpha d": "n/d", "alpha d^2": "n/d^2", "alpha d L": "n/(dL)"}.get(right)
+    return rf"{symbol(name)} = ${per}$" if name == "alpha" and per else symbol(name)
 
 
 def value_label(name: str, value: Any) -> str:
