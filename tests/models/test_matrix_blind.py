@@ -2,7 +2,7 @@
 
 `reference/matrix_blind.json` was made by `reference/matrix_blind.py`, which knows nothing of the library: its own
 solvers, samplers and denoisers. Theory is for infinite dimension, the runs have d = 12 to 600, so a deviation of a few
-percent that falls like 1/d is allowed on top of four standard errors: `SHIFT`/d relative, more for features of rank one.
+percent that falls like 1/d is allowed on top of four standard errors: `SHIFT`/d relative, more for quadratic features.
 """
 
 from __future__ import annotations

@@ -123,7 +123,9 @@ def thresholds(
 @app.command()
 def predict(
     target: MaybeTarget = None,
-    alpha: Annotated[str | None, typer.Option(help="Samples: n = alpha d, or as the model scales; also start:stop:count or a list.")] = None,
+    alpha: Annotated[
+        str | None, typer.Option(help="Samples, n = alpha d or as the model scales; also start:stop:count or a list.")
+    ] = None,
     learner: Annotated[str, typer.Option(help=LEARNER_HELP)] = "bayes-optimal",
     noise: Noise = None,
     prior: Prior = None,

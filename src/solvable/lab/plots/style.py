@@ -85,7 +85,7 @@ def axis_label(curve: Curve, name: str) -> str:
     if name == "d":
         return "dimension $d$"
     scaling = curve.dataset.attrs.get("scaling", "")
-    right = scaling.split("=")[-1].strip()
+    right = scaling.partition(",")[0].split("=")[-1].strip()
     per = {"alpha d": "n/d", "alpha d^2": "n/d^2", "alpha d L": "n/(dL)"}.get(right)
     return rf"{symbol(name)} = ${per}$" if name == "alpha" and per else symbol(name)
 
