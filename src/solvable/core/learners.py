@@ -124,8 +124,9 @@ class GradientDescent(Learner):
 
 
 def _check_penalty(penalty: Any) -> None:
-    # A value that JAX traces, when a theory is differentiated, has no number to check.
-    if isinstance(penalty, numbers.Number) and not (_is_real(penalty) and penalty >= 0):
+    # A value that JAX traces, when a theory is differentiated, has no number to check; a text is no number at all.
+    traced = hasattr(penalty, "dtype") and not isinstance(penalty, numbers.Number)
+    if not traced and not (_is_real(penalty) and penalty >= 0):
         raise bad_parameter("penalty", penalty, "a finite number, zero or positive")
 
 
