@@ -95,6 +95,7 @@ def test_thresholds_of_one_projection(target):
     np.testing.assert_allclose(list(found.values()), list(known.values()), rtol=3e-5)
 
 
+@pytest.mark.slow
 def test_a_jump_and_the_hard_phase_before_it():
     """M = q I, alpha(q) = 1 / ((1 - q)(0.5 + 8 c q^2)): weak recovery at 2, above the jump to the upper branch."""
     c = 0.4

@@ -68,6 +68,7 @@ def test_the_grand_staircase():
     assert found.sample_exponents == {"online SGD": "d log d", "best CSQ": "d", "AMP": "d"}
 
 
+@pytest.mark.slow
 def test_a_staircase_that_gradients_do_not_see():
     """he4(z1) + sign(z1 z2 z3): easy for AMP, a leap of three for methods linear in the label."""
     found = diagnose("he4(z1)+sign(z1*z2*z3)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+from typing import Any, TypeGuard
 
 import equinox as eqx
 
@@ -130,5 +130,5 @@ def _check_penalty(penalty: Any) -> None:
         raise bad_parameter("penalty", penalty, "a finite number, zero or positive")
 
 
-def _is_real(value: Any) -> bool:
+def _is_real(value: Any) -> TypeGuard[float]:
     return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
