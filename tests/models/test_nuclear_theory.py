@@ -346,3 +346,17 @@ def test_lazy_in_the_penalty():
     slope = (high["training_loss"] - low["training_loss"]) / (2 * step)
     square = (at["training_loss"] - alpha * at["training_error"]) / 0.2
     assert np.allclose(slope, square, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("rho", "noise"), [(0.5, 0.1), (0.3, 0.5), (1.5, 0.1)])
+def test_the_approach_to_the_interpolation_threshold(rho, noise):
+    """Below it the error rises like a square root of the distance, without a gap in the curve."""
+    model = sv.QuadraticNetwork(rho, noise)
+    threshold = sv.thresholds(model)["interpolation"]
+    distance = np.geomspace(1e-6, 1e-2, 12)
+    found = sv.predict(model, sv.NuclearNorm(), alpha=threshold - distance)
+    peak = sv.predict(model, sv.NuclearNorm(), alpha=threshold)["estimation_error"]
+    assert found.converged.all()
+    assert np.all(np.diff(found["estimation_error"]) < 0)
+    ratio = (peak - found["estimation_error"]) / np.sqrt(distance)
+    assert ratio[1] == pytest.approx(ratio[0], rel=0.1)

@@ -3,7 +3,7 @@ r"""Gradient descent on a network of the teacher's width, and the conjecture abo
 **Conjecture.** Without noise in the labels, a run from independent N(0, 1) weights ends as good as a sample from the
 posterior: its estimation error is twice the Bayes-optimal one, and the average of K runs on the same data has
 $(1 + 1/K)$ times the Bayes-optimal error. This is a numerical observation, not a theorem; runs at d = 40 are above it
-by 7 to 40 percent.
+by 7 to 80 percent, most where recovery is near, and approach it like 1/d.
 """
 
 from __future__ import annotations

@@ -103,6 +103,35 @@ def solve(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> Solution
     return best._replace(solved=best.solved & (best.residual < ACCEPTED))
 
 
+def solve_interpolating(law: Law, noise: float, alpha: float, largest: float) -> Solution:
+    """The solution without penalty at one alpha just below the interpolation threshold, at which D is `largest`.
+
+    There b = 0 has a second solution with theta < 0 close by, on the other side of `largest`, which misleads a search.
+    So D is bracketed below `largest`, and at each D the cut is the root of b alone.
+    """
+    from scipy.optimize import brentq  # loaded when needed: it takes long to import
+
+    def at(log_D: float) -> tuple[Thresholded, Equations, float]:
+        """The integrals and equations at D and the cut where b = 0."""
+        delta = np.exp(log_D / 2)
+
+        def b(s: float) -> float:
+            return 1 - float(thresholded(law, np.exp([log_D]), np.array([s * delta])).Df[0]) / (2 * alpha)
+
+        s = float(brentq(b, low, high, xtol=1e-14, rtol=1e-14))  # type: ignore[arg-type]
+        integrals = thresholded(law, np.exp([log_D]), np.array([s * delta]))
+        args = np.array([alpha]), np.exp([log_D]), np.array([s * delta])
+        return integrals, equations(integrals, noise, 0.0, *args), s * delta
+
+    top, bottom = np.log(largest), np.log(largest) - 1.0
+    reach = (float(np.max(np.abs(np.array(law.ends)))) + 1) / np.exp(bottom / 2) + 3
+    low, high = -reach, reach
+    log_D = float(brentq(lambda log_D: float(at(log_D)[1].E2[0]), bottom, top, xtol=1e-14, rtol=1e-14))  # type: ignore[arg-type]
+    integrals, found, u = at(log_D)
+    solved = np.abs(found.E2) < ACCEPTED
+    return Solution(np.exp([log_D]), np.array([u]), integrals, np.abs(found.E2), np.ones(1, int), solved)
+
+
 def equations(
     found: Thresholded, noise: float, penalty: float, alpha: np.ndarray, D: np.ndarray, u: np.ndarray
 ) -> Equations:

@@ -21,9 +21,9 @@ from solvable.core.status import Status
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.nuclear_equations import Thresholded, quadrature_error
-from solvable.models.matrix.nuclear_solution import Solution, solve
+from solvable.models.matrix.nuclear_solution import Solution, solve, solve_interpolating
 from solvable.models.matrix.quadratic_network import QuadraticNetwork
-from solvable.models.matrix.recovery import nuclear_recovery, rank_share
+from solvable.models.matrix.recovery import interpolation_point, nuclear_recovery, rank_share
 from solvable.spectra import Discrete, Law
 
 _ROUNDING = 1e-13
@@ -82,6 +82,8 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     open_ = (alpha > 0) & ~recovered
     if open_.any():
         _fill(found, open_, solve(law, noise, penalty, alpha[open_]))
+        if penalty == 0 and noise > 0 and not found.solved.all():
+            _retry(found, law, noise, alpha)
     theta, b = _factors(found, penalty, alpha, open_)
     with np.errstate(all="ignore"):
         fit = np.where(open_, found.D * b**2, 0.0)
@@ -93,6 +95,17 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     return NuclearPoints(
         found.D, found.u, theta, b, found.integrals, metrics, found.residual, status, found.evaluations
     )
+
+
+def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
+    """Solve anew, in a bracket, the points just below the interpolation threshold that the search did not solve."""
+    threshold, largest = interpolation_point(law, noise)
+    for k in np.nonzero(~found.solved & (alpha < threshold))[0]:
+        try:
+            again = solve_interpolating(law, noise, float(alpha[k]), largest)
+        except ValueError:  # no change of sign: not close to the threshold
+            continue
+        _fill(found, np.arange(len(alpha)) == k, again)
 
 
 def _factors(found: Solution, penalty: float, alpha: np.ndarray, solved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -85,7 +85,12 @@ def _cap(rho: float, phi: float) -> tuple[float, float, float]:
 
 
 def interpolation(law: Law, noise: float) -> float:
-    r"""Up to which alpha some positive semidefinite S fits all labels, for noise Delta; at Delta = 0 the limit.
+    r"""Up to which alpha some positive semidefinite S fits all labels, for noise Delta; at Delta = 0 the limit."""
+    return interpolation_point(law, noise)[0]
+
+
+def interpolation_point(law: Law, noise: float) -> tuple[float, float]:
+    r"""alpha at the interpolation threshold, and D there.
 
     There theta = 0, $2\alpha = Df$ and $2\alpha D = mse + \Delta/2$ (`nuclear_equations`), which leaves one equation
     for D, $D (1 - Df) - \int_{x<0} x^2 \mu = \Delta/2$. For a positive semidefinite A* its left side rises from 0 and D
@@ -94,20 +99,21 @@ def interpolation(law: Law, noise: float) -> float:
     """
     mean, second = float(law.mean), float(law.second_moment)
     if noise == 0 and positive_semidefinite(law):
-        return psd_recovery(law)
+        return psd_recovery(law), 0.0
     if mean <= 0:
-        return 0.25
+        return 0.25, math.inf
     # For large D the left side is about 4/(3 pi) E A sqrt(D).
     high = math.log(100 * (second + (noise / mean) ** 2))
     low = high
     while _slack(law, math.exp(low))[0] > noise / 2:
         low -= 5.0
         if low < high - math.log(_LARGEST) * 4:
-            return psd_recovery(law)
+            return psd_recovery(law), 0.0
     from scipy.optimize import brentq  # loaded when needed: it takes long to import
 
     log_D = brentq(lambda log_D: _slack(law, math.exp(log_D))[0] - noise / 2, low, high, xtol=1e-13)
-    return _slack(law, math.exp(float(log_D)))[1] / 2  # type: ignore[arg-type]
+    D = math.exp(float(log_D))  # type: ignore[arg-type]
+    return _slack(law, D)[1] / 2, D
 
 
 def _slack(law: Law, D: float) -> tuple[float, float]:
