@@ -16,6 +16,7 @@ AGREES = "agrees"
 KNOWN = "differs, as documented"
 DIFFERS = "differs"
 SIMULATION_DIFFERS = "simulation differs"
+COMPUTED = "computed only"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,9 +31,12 @@ class Verdict:
     def word(self) -> str:
         """`agrees`; `differs` where the computed value is not the published one; `simulation differs`.
 
-        A published number that is known to be wrong `differs, as documented`, as long as it does differ.
+        A published number that is known to be wrong `differs, as documented`, as long as it does differ. Without a
+        published number or a simulated one there is nothing to agree with: `computed only`.
         """
         published = self.claim.value
+        if published is None and self.simulated is None:
+            return COMPUTED
         if published is not None and not _near(self.computed, published, self.claim.allowed):
             return KNOWN if self.claim.known_wrong else DIFFERS
         return AGREES if self.simulation_agrees else SIMULATION_DIFFERS
