@@ -82,10 +82,9 @@ ENTRY = Entry(
     claims=(
         Claim(
             "peak over interpolation threshold",
-            "1",
-            sources.ERBA,
+            None,
+            None,
             lambda found: found.values["peak"] / found.values[INTERPOLATION],
-            exact=1.0,
         ),
         Claim("interpolation threshold", None, None, lambda found: found.values[INTERPOLATION]),
     ),
