@@ -178,8 +178,9 @@ def test_points_are_there_as_soon_as_they_are_done(tmp_path, forked):
 
 
 @pytest.mark.parametrize(
-    ("workers", "pause"),  # while the workers start, and while they work
-    [(2, 0.2), pytest.param(2, 2.0, marks=pytest.mark.slow), pytest.param(1, 1.0, marks=pytest.mark.slow)],
+    # While they work, and while the workers start: then Python sometimes loses an interruption, on a loaded machine.
+    ("workers", "pause"),
+    [(2, 2.0), pytest.param(2, 0.2, marks=pytest.mark.slow), pytest.param(1, 1.0, marks=pytest.mark.slow)],
 )
 def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, workers, pause):
     command = [
