@@ -76,12 +76,6 @@ ERBA = Source(
     2025,
     "NeurIPS, arXiv:2505.17958",
 )
-DEFILIPPIS = Source(
-    "Defilippis, Xu, Girardin, Troiani, Erba, Zdeborová, Loureiro, Krzakala",
-    "Scaling laws and spectra of shallow neural networks in the feature learning regime",
-    2025,
-    "arXiv:2509.24882",
-)
 GIRARDIN = Source(
     "Girardin, Troiani, Xu, Erba, Krzakala, Zdeborová",
     "How width and data shape generalization scaling laws in quadratic neural networks",

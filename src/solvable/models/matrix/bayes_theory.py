@@ -12,7 +12,7 @@ mmse(D)/D decreases with D: the solution is unique, there is no hard phase, and 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,31 +21,13 @@ import numpy as np
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
-from solvable.core.status import Status
+from solvable.models.matrix.effective_noise import BayesPoints, solve
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.quadratic_network import QuadraticNetwork
-from solvable.numerics.batches import in_batches
-from solvable.numerics.roots import illinois
 from solvable.spectra import Law
 from solvable.spectra.convolution import free_sum
 from solvable.spectra.denoising import mmse_forms, mmse_of
-
-_SMALLEST = 1e-12
-"""The effective noise, over the variance of the eigenvalues, below which mmse(D) is proportional to D."""
-_STRIDE = 2.5
-"""How far log D goes down at a time in search of a bracket."""
-_RESIDUAL = 1e-10
-
-
-class BayesPoints(NamedTuple):
-    """Effective noise D, estimation error, its numerical error, the relative residual of D's equation, and status."""
-
-    effective_noise: np.ndarray
-    estimation_error: np.ndarray
-    uncertainty: np.ndarray
-    residual: np.ndarray
-    status: np.ndarray
 
 
 @theory(QuadraticNetwork, BayesOptimal)
@@ -55,14 +37,7 @@ class BayesPoints(NamedTuple):
 def bayes_optimal(model: MatrixModel, learner: BayesOptimal | AMP, alpha: np.ndarray) -> Prediction:
     """The error of the posterior mean; message passing has the same, since the fixed point is unique."""
     points = bayes_points(model.law, float(model.noise), np.ravel(alpha))
-    error, uncertainty = points.estimation_error, points.uncertainty
-    return Prediction(
-        metrics={"estimation_error": error, "generalization_error": 2 * error},
-        order_parameters={"effective_noise": points.effective_noise},
-        status=points.status,
-        residual=points.residual,
-        uncertainty={"estimation_error": uncertainty, "generalization_error": 2 * uncertainty},
-    )
+    return points.prediction({"estimation_error": 1.0, "generalization_error": 2.0})
 
 
 def bayes_points(law: Law, noise: float, alpha: np.ndarray) -> BayesPoints:
@@ -72,47 +47,8 @@ def bayes_points(law: Law, noise: float, alpha: np.ndarray) -> BayesPoints:
     if variance <= 1e-14 * float(law.second_moment):  # a multiple of the identity is known beforehand
         zero = np.zeros_like(alpha)
         with np.errstate(divide="ignore"):
-            return BayesPoints(noise / (4 * alpha) if noise else zero, zero, zero, zero, zero.astype(int))
-    measured = alpha > 0
-    D, error, uncertainty, residual = np.full((4, len(alpha)), np.nan)
-    D[~measured], error[~measured], uncertainty[~measured], residual[~measured] = np.inf, variance, 0.0, 0.0
-    if measured.any():
-        D[measured], error[measured], uncertainty[measured], residual[measured] = _solve(law, noise, alpha[measured])
-    status = np.where(residual < _RESIDUAL, int(Status.CONVERGED), int(Status.MAX_STEPS))
-    return BayesPoints(D, error, uncertainty, residual, status)
-
-
-def _solve(law: Law, noise: float, alpha: np.ndarray) -> tuple[np.ndarray, ...]:
-    """D, the estimation error, its numerical error and the residual of the logarithm of D's equation."""
-    variance, slope = float(law.variance), float(recovery_slope(law))
-    smallest = _SMALLEST * variance
-
-    def excess(log_D: np.ndarray) -> np.ndarray:
-        """log of (Delta + 2 mmse(D)) / (4 alpha D), which falls with D and vanishes at the solution."""
-        D = np.exp(log_D)
-        found = np.maximum(in_batches(lambda D: _mmse(law, D), D)[0], 0.0)
-        return np.log(np.maximum(noise + 2 * found, 1e-300) / (4 * alpha * D))
-
-    # mmse <= variance bounds D from above; from there down until the sign changes.
-    low = high = np.log((noise + 2 * variance) / (4 * alpha))
-    # As D falls mmse = slope D and the equation is linear: its solution holds where it is too small to be resolved.
-    tiny = noise / np.maximum(4 * alpha - 2 * slope, 1e-300)
-    below = (slope <= 2 * alpha) & (tiny < smallest)
-    least = np.log(np.maximum(noise / (4 * alpha), smallest))
-    searching = ~below
-    while searching.any():
-        high = np.where(searching, low, high)
-        low = np.where(searching, np.maximum(low - _STRIDE, least), low)
-        searching &= (excess(low) < 0) & (low > least)
-    D = np.exp(illinois(excess, low, high))
-    error, uncertainty = in_batches(lambda D: _mmse(law, D), D)
-    residual = np.abs(np.log(np.maximum(noise + 2 * error, 1e-300) / (4 * alpha * D)))
-    return (
-        np.where(below, tiny, D),
-        np.where(below, slope * tiny, error),
-        np.where(below, 1e-6 * slope * tiny, uncertainty),
-        np.where(below, 0.0, residual),
-    )
+            return BayesPoints(noise / (4 * alpha) if noise else zero, zero, zero, zero)
+    return solve(lambda D: _mmse(law, D), noise / 2, 2 * alpha, variance, float(recovery_slope(law)))
 
 
 def recovery_slope(law: Law) -> Any:

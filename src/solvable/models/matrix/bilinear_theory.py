@@ -13,29 +13,20 @@ unique, there is no hard phase, and message passing reaches it.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
-from solvable.core.status import Status
 from solvable.engine.transitions import Thresholds
 from solvable.models.matrix.bilinear_sequence import BilinearSequence, upright
-from solvable.numerics.batches import BATCH, in_batches
+from solvable.models.matrix.effective_noise import solve
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.spectra.law import Law
 from solvable.spectra.rectangular import RectangularSum, rectangular_sums
 from solvable.spectra.rectangular_denoising import rectangular_mmse_forms
 
-_SMALLEST = 1e-12
-"""The effective noise below which mmse(kappa) is proportional to kappa."""
-_STRIDE = 2.5
-"""How far log kappa goes down at a time in search of a bracket."""
-_RESIDUAL = 1e-10
-_ACCURACY = 1e-13
-_STEPS = 60
 _NODES = 60
 _HALVINGS = 200
 
@@ -44,83 +35,9 @@ _HALVINGS = 200
 @theory(BilinearSequence, AMP)
 def bayes_optimal(model: BilinearSequence, learner: BayesOptimal | AMP, alpha: np.ndarray) -> Prediction:
     """The error of the posterior mean; message passing has the same, since the fixed point is unique."""
-    alpha = np.asarray(alpha, float)
-    kappa, error, uncertainty, residual = _points(model, np.ravel(alpha))
-    return Prediction(
-        metrics={"estimation_error": error.reshape(alpha.shape), "generalization_error": error.reshape(alpha.shape)},
-        order_parameters={"effective_noise": kappa.reshape(alpha.shape)},
-        status=np.where(residual < _RESIDUAL, int(Status.CONVERGED), int(Status.MAX_STEPS)).reshape(alpha.shape),
-        residual=residual.reshape(alpha.shape),
-        uncertainty={name: uncertainty.reshape(alpha.shape) for name in ("estimation_error", "generalization_error")},
-    )
-
-
-def _points(model: BilinearSequence, alpha: np.ndarray) -> np.ndarray:
-    """kappa, the estimation error, its numerical error and the residual of kappa's equation, for each alpha."""
-    found = np.zeros((4, len(alpha)))
-    found[0], found[1] = np.inf, 1.0  # nothing is known without samples
-    measured = alpha > 0
-    if measured.any():
-        found[:, measured] = _solve(model, alpha[measured])
-    return found
-
-
-def _solve(model: BilinearSequence, alpha: np.ndarray) -> np.ndarray:
-    noise, slope = float(model.noise), unknowns(model)
-    # As kappa falls mmse = slope kappa and the equation is linear: its solution holds where it is not resolved.
-    tiny = noise / np.maximum(alpha - slope, 1e-300)
-    below = (alpha >= slope) & (tiny < _SMALLEST)
-    found = np.stack([tiny, slope * tiny, 1e-6 * slope * tiny, np.zeros_like(tiny)])
-    if not below.all():
-        found[:, ~below] = _roots(model, alpha[~below])
-    return found
-
-
-def _roots(model: BilinearSequence, alpha: np.ndarray) -> np.ndarray:
-    """The same by a secant search in log kappa, within a bracket; only unfinished entries are evaluated again."""
-    noise = float(model.noise)
     law, beta = upright(float(model.rho), float(model.beta))
-
-    def excess(log_kappa: np.ndarray, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
-        """log of (Delta + mmse(kappa)) / (alpha kappa), which falls with kappa; mmse and its numerical error."""
-        found = np.stack(in_batches(lambda kappa: _mmse(law, beta, kappa), np.exp(log_kappa)))
-        return np.log(np.maximum(noise + np.maximum(found[0], 0.0), 1e-300) / alpha) - log_kappa, found
-
-    low, high, guess = _bracket(excess, noise, alpha)
-    before, value_before = guess.copy(), np.full(len(alpha), np.nan)
-    value, found = np.full(len(alpha), np.inf), np.zeros((2, len(alpha)))
-    active = np.arange(len(alpha))
-    for _ in range(_STEPS):
-        value[active], found[:, active] = excess(guess[active], alpha[active])
-        low, high = np.where(value > 0, guess, low), np.where(value > 0, high, guess)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            secant = guess - value * (guess - before) / (value - value_before)
-        # The slope of excess is between -1 and 0, so that a step of `value` itself does not pass the solution.
-        secant = np.where(np.isfinite(secant), secant, guess + value)
-        new = np.where((secant > low) & (secant < high), secant, (low + high) / 2)
-        active = np.flatnonzero((np.abs(value) > _ACCURACY) & (high - low > 1e-15 * np.abs(high)))
-        if not active.size:
-            break
-        before[active], value_before[active], guess[active] = guess[active], value[active], new[active]
-    return np.stack([np.exp(guess), *found, np.abs(value)])
-
-
-def _bracket(excess: Any, noise: float, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """log kappa on both sides of each solution, from noise / alpha <= kappa <= (noise + 1) / alpha, and a guess."""
-    least, most = np.log(np.maximum(noise / alpha, _SMALLEST)), np.log((noise + 1) / alpha)
-    if len(alpha) > 2:  # one table serves all
-        grid = np.linspace(least.min() - 1e-3, most.max() + 1e-3, BATCH)
-        rising = np.maximum.accumulate(-excess(grid, 1.0)[0])
-        guess = np.clip(np.interp(-np.log(alpha), rising, grid), least, most)
-        cell = np.clip(np.searchsorted(rising, -np.log(alpha)), 1, BATCH - 1)
-        return np.maximum(grid[cell - 1], least), np.minimum(grid[cell], most), guess
-    low = high = most
-    searching = np.full(len(alpha), True)
-    while searching.any():
-        high = np.where(searching, low, high)
-        low = np.where(searching, np.maximum(low - _STRIDE, least), low)
-        searching &= (excess(low, alpha)[0] < 0) & (low > least)
-    return low, high, (low + high) / 2
+    points = solve(lambda kappa: _mmse(law, beta, kappa), float(model.noise), np.ravel(alpha), 1.0, unknowns(model))
+    return points.prediction({"estimation_error": 1.0, "generalization_error": 1.0})
 
 
 def _mmse(law: Law, beta: float, kappa: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
