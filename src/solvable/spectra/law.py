@@ -98,3 +98,28 @@ def root_between(z: Any, low: Any, high: Any) -> jax.Array:
     safe = jnp.where(large > 0, large, 1.0)
     small = half / safe
     return jax.lax.complex(jnp.sign(middle) * jnp.where(real > 0, large, small), jnp.where(real > 0, small, large))
+
+
+class LowRank(Law):
+    """A law with a continuous part on positive numbers and, for a rank `rho` below one, an atom of 1 - rho at zero."""
+
+    rho: eqx.AbstractVar[Any]
+
+    @property
+    @abc.abstractmethod
+    def ends_of_density(self) -> tuple[Any, Any]:
+        """The ends of the continuous part."""
+
+    @property
+    def ends(self) -> tuple[Any, Any]:
+        low, high = self.ends_of_density
+        return jnp.where(self.rho < 1, 0.0, low), high
+
+    @property
+    def gaps(self) -> jax.Array:
+        low, _ = self.ends_of_density
+        return jnp.stack([jnp.where(self.rho < 1, 0.0, low), low])[None]
+
+    @property
+    def atoms(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.zeros(1), jnp.maximum(1 - jnp.asarray(self.rho), 0.0)[None]

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.spectra.law import Law, ratio
+from solvable.spectra.law import LowRank, ratio
 
 _POLISH = 3
 
 
-class ProductWishart(Law):
+class ProductWishart(LowRank):
     r"""With $\rho = r/d$ and $\beta = L/d \ge 1$, $\tau(z) = \int t/(z - t) = z g(z) - 1$ solves the cubic
 
     $(1 + \tau)(\rho + \tau)(\beta + \tau) = \rho\beta z \tau$.
@@ -111,26 +111,12 @@ class ProductWishart(Law):
         return jnp.where((self.rho == 1) | (self.beta == 1) & (self.rho > 1), 0.0, jnp.maximum(low, 0.0)), high
 
     @property
-    def ends(self) -> tuple[Any, Any]:
-        low, high = self.ends_of_density
-        return jnp.where(self.rho < 1, 0.0, low), high
-
-    @property
-    def gaps(self) -> jax.Array:
-        low, _ = self.ends_of_density
-        return jnp.stack([jnp.where(self.rho < 1, 0.0, low), low])[None]
-
-    @property
     def mean(self) -> Any:
         return jnp.ones(())
 
     @property
     def second_moment(self) -> Any:
         return 1 + 1 / self.rho + 1 / self.beta
-
-    @property
-    def atoms(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros(1), jnp.maximum(1 - jnp.asarray(self.rho), 0.0)[None]
 
     def eigenvalues(self, d: int) -> np.ndarray:
         with jax.enable_x64(True):

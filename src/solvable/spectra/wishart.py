@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.spectra.law import Law, ratio, root_between
+from solvable.spectra.law import LowRank, ratio, root_between
 
 
-class MarchenkoPastur(Law):
+class MarchenkoPastur(LowRank):
     r"""Rate rho and jumps $1/\sqrt\rho$: mean $\sqrt\rho$, second moment $1 + \rho$, an atom of $(1 - \rho)_+$ at 0.
 
     The rest has density $\sqrt\rho \sqrt{(x - x_-)(x_+ - x)} / (2 \pi x)$ between
@@ -54,26 +54,12 @@ class MarchenkoPastur(Law):
         return (1 - r) ** 2 / r, (1 + r) ** 2 / r
 
     @property
-    def ends(self) -> tuple[Any, Any]:
-        low, high = self.ends_of_density
-        return jnp.where(self.rho < 1, 0.0, low), high
-
-    @property
-    def gaps(self) -> jax.Array:
-        low, _ = self.ends_of_density
-        return jnp.stack([jnp.where(self.rho < 1, 0.0, low), low])[None]
-
-    @property
     def mean(self) -> Any:
         return jnp.sqrt(self.rho)
 
     @property
     def second_moment(self) -> Any:
         return 1 + self.rho
-
-    @property
-    def atoms(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.zeros(1), jnp.maximum(1 - jnp.asarray(self.rho), 0.0)[None]
 
     def eigenvalues(self, d: int) -> np.ndarray:
         rho = float(self.rho)
