@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from solvable import channels as channels
     from solvable import priors as priors
     from solvable import spectra as spectra
+    from solvable.channels.contamination import Contamination as Contamination
     from solvable.core.errors import ConvergenceError as ConvergenceError
     from solvable.core.errors import NotSimulable as NotSimulable
     from solvable.core.errors import NotSolvable as NotSolvable
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "solvable.channels.contamination": ("Contamination",),
     "solvable.core.errors": ("ConvergenceError", "NotSimulable", "NotSolvable", "SolvableError", "TargetError"),
     "solvable.core.learners": ("AMP", "BayesOptimal", "GradientDescent", "Lazy", "NuclearNorm", "Spectral"),
     "solvable.core.model": ("Data", "Learner", "Model"),

@@ -64,7 +64,10 @@ def digest(model: str, learner: str, axes: dict[str, float], d: int | None, seed
 
 
 def _fields(value: Any, name: str) -> dict[str, Any]:
-    return {field.name: identity(getattr(value, field.name), field.name) for field in dataclasses.fields(value)}
+    """Every field, but for those that a class gained later where they are at the value that changes nothing."""
+    found = {field: getattr(value, field.name) for field in dataclasses.fields(value)}
+    counts = {f.name: v for f, v in found.items() if "left_out" not in f.metadata or v != f.metadata["left_out"]}
+    return {field: identity(v, field) for field, v in counts.items()}
 
 
 def _kind(cls: type, name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
 
-from solvable.channels import Channel, MultiChannel, channel_of, multi_channel_of
+from solvable.channels import Channel, MultiChannel, Probit, channel_of, multi_channel_of
+from solvable.channels.contamination import Component, Contamination, as_contamination, components_of, contaminate
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
 from solvable.core.model import Data, Model
 from solvable.models.index.instance import orthonormal_teacher
@@ -25,6 +26,8 @@ class MultiIndex(Model):
     - `noise`: variance of the Gaussian noise added to the label.
     - `prior`: law of the weights W*: `"gaussian"`; for one projection also `"rademacher"`, `"gauss-bernoulli:RHO"`, or
       any `Prior`.
+    - `contamination`: for one projection, `sv.Contamination(fraction, slope, noise)` or several: that share of the
+      labels is y = slope g(z) + sqrt(noise) xi instead. As text, `"0.3:0:5"` is fraction 0.3, slope 0, noise 5.
 
     With r projections W* is d x r and overlaps are r x r matrices. Simulated teachers are normalised, W*^T W* = d I.
     """
@@ -47,6 +50,8 @@ class MultiIndex(Model):
     noise: float
     prior: Prior
     named_channel: Channel | None = eqx.field(static=True)
+    # Points of sweeps are filed under every field but this one where it is empty: they keep the ids they had before it.
+    contamination: tuple[Contamination, ...] = eqx.field(metadata={"left_out": ()})
 
     def __init__(
         self,
@@ -54,6 +59,7 @@ class MultiIndex(Model):
         noise: float = 0.0,
         prior: str | Prior = "gaussian",
         named_channel: Channel | None = None,
+        contamination: Contamination | Sequence[Contamination] | str | None = None,
     ):
         if isinstance(target, Channel):
             named_channel, target = target, target.landscape.target
@@ -63,6 +69,9 @@ class MultiIndex(Model):
         self.noise = checked_variance(noise)
         self.prior = as_prior(prior)
         self.named_channel = named_channel
+        self.contamination = as_contamination(contamination)
+        if self.contamination:
+            _check_contamination(self.target, named_channel, self.contamination)
 
     @property
     def projections(self) -> int:
@@ -70,10 +79,17 @@ class MultiIndex(Model):
         return self.target.projections
 
     @property
+    def components(self) -> tuple[Component, ...]:
+        """The (probability, slope, noise) of each component of the labels' mixture, that of the clean ones first."""
+        return components_of(self.noise, self.contamination)
+
+    @property
     def channel(self) -> Channel:
         """The output channel P(y|z) of one projection."""
         if self.projections != 1:
             raise NotSolvable(f"the target {self.target.name!r} has {self.projections} projections: use multi_channel.")
+        if self.contamination:
+            raise NotSolvable("the posterior of contaminated labels is not there yet.")
         return self.named_channel or channel_of(self.target, self.noise)
 
     @property
@@ -86,19 +102,46 @@ class MultiIndex(Model):
             )
         return multi_channel_of(self.target, float(self.noise))
 
+    def describe(self) -> dict[str, Any]:
+        """The name and the fields as plain values; contamination, where there is any, as the text that makes it."""
+        fields = super().describe()
+        del fields["contamination"]
+        return fields | ({"contamination": "+".join(map(str, self.contamination))} if self.contamination else {})
+
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
         """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
         n = max(1, round(axes["alpha"] * d))
         if self.projections == 1:
             w = self.prior.sample(rng, d)
             X = rng.standard_normal((n, d)) / np.sqrt(d)
-            return Data(X, self.channel.sample(X @ w, rng), w[:, None])
+            return Data(X, self._labels(X @ w, rng), w[:, None])
         W = orthonormal_teacher(rng, d, self.projections)
         X = rng.standard_normal((n, d)) / np.sqrt(d)
         return Data(X, self.multi_channel.sample(X @ W, rng), W)
+
+    def _labels(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if not self.contamination:
+            return self.channel.sample(z, rng)
+        channel = self.named_channel
+        clean = self.target.numpy(np.asarray(z, float)[:, None]) if channel is None else channel.sample(z, rng)
+        return contaminate(clean, self.components, rng)
 
 
 def _as_target(target: str | Target | Callable[..., Any]) -> Target:
     if isinstance(target, Target):
         return target
     return Target(target, projections=1) if callable(target) else Target(target)
+
+
+def _check_contamination(target: Target, channel: Channel | None, parts: tuple[Contamination, ...]) -> None:
+    text = "+".join(map(str, parts))
+    if target.projections > 1:
+        takes = f"left out for a target of {target.projections} projections (contaminated labels take one)"
+        raise bad_parameter("contamination", text, takes)
+    if channel is not None:
+        if not isinstance(channel, Probit):
+            takes = f"left out with the named channel {channel!r}: write its target as text, such as 'abs(z)'"
+            raise bad_parameter("contamination", text, takes)
+        if any(abs(part.slope) != 1 or part.noise != 0 for part in parts):
+            takes = f"of slope -1 and noise 0, which flips labels, with the binary channel {channel!r}"
+            raise bad_parameter("contamination", text, takes)
