@@ -22,7 +22,8 @@ class PolynomialChannel:
     b: float
     c: float
     continuous_mass: float = 0.0
-    deterministic: bool = False
+    sharp: bool = False
+    settled_entropy: float = 0.0
     deepest: float = 24.0
 
     def information(self, V, fineness=1.0):

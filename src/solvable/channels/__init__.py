@@ -10,6 +10,7 @@ from solvable.channels.base import Channel, Information, LabelLaw, Posterior, Ro
 from solvable.channels.closed import Absolute, Linear, Probit, Sign, Square
 from solvable.channels.generic import GenericChannel
 from solvable.channels.levelset import LevelSetChannel
+from solvable.channels.logit import Logit
 from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
 from solvable.channels.noisy import NoisyChannel
 from solvable.core.errors import bad_parameter
@@ -26,6 +27,7 @@ __all__ = [
     "LevelSetChannel",
     "Linear",
     "Linearisation",
+    "Logit",
     "MatrixInformation",
     "MultiChannel",
     "MultiLabelLaw",

@@ -92,6 +92,8 @@ class Channel(abc.ABC):
     landscape: Landscape
     noise: float = 0.0
     omega_step: float = 0.2
+    keeps_exponent: bool = True
+    """Whether labels have the generative exponent of the noiseless target, as with noise added to them."""
 
     @abc.abstractmethod
     def observe(self, y: np.ndarray) -> Any:
@@ -127,6 +129,16 @@ class Channel(abc.ABC):
     def deterministic(self) -> bool:
         """Whether z fixes the label."""
         return self.noise == 0
+
+    @property
+    def sharp(self) -> bool:
+        """Whether I grows without bound as V -> 0, so that perfect recovery can be a fixed point."""
+        return self.deterministic
+
+    @property
+    def settled_entropy(self) -> float:
+        """Psi at V = 0 of labels that do not pin z down: E[log P(y|z)], zero where z fixes a discrete label."""
+        return 0.0
 
     @property
     def deepest(self) -> float:

@@ -44,13 +44,29 @@ def generative_exponent(channel: LevelSetChannel) -> float:
 
 def weak_recovery(channel: Channel) -> float:
     """alpha_weak: 0 where trivial, 1 / E[G^2] where easy, infinite where hard."""
-    exponent = generative_exponent(LevelSetChannel(channel.landscape))
+    if not channel.keeps_exponent:
+        exponent = _low_exponent(channel)
+    else:
+        exponent = generative_exponent(LevelSetChannel(channel.landscape))
     if exponent == 1:
         return 0.0
     if exponent > 2:
         return np.inf
     law = channel.label_law()
     return float(1 / np.sum(law.weight * law.G**2))
+
+
+def _low_exponent(channel: Channel) -> float:
+    """1 or 2 if the label law has that exponent, else infinity: all that the weak-recovery threshold needs.
+
+    Contamination can change the exponent. Half of the labels of z turned into those of -z leave no mean: 2.
+    """
+    fine, coarse = channel.label_law(), channel.label_law(0.7)
+    for k, values in ((1, lambda law: law.mean), (2, lambda law: law.G / np.sqrt(2))):
+        here, there = (float(np.sum(law.weight * values(law) ** 2)) for law in (fine, coarse))
+        if here > max(_ZERO, 10 * abs(here - there)):
+            return float(k)
+    return np.inf
 
 
 def _conditional_hermite(level_sets: LevelSets, order: int) -> np.ndarray:

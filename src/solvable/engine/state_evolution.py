@@ -36,7 +36,9 @@ class OutputSide(Protocol):
     @property
     def continuous_mass(self) -> float: ...
     @property
-    def deterministic(self) -> bool: ...
+    def sharp(self) -> bool: ...
+    @property
+    def settled_entropy(self) -> float: ...
     @property
     def deepest(self) -> float: ...
     def information(self, V: np.ndarray, fineness: float = 1.0) -> tuple[np.ndarray, np.ndarray]: ...
@@ -149,7 +151,7 @@ class ScalarStateEvolution:
         Without noise it is prior dimension / continuous mass (0 / 0 counts as 0: a discrete prior pinned by flats).
         """
         dimension, mass = self.prior.dimension, self.channel.continuous_mass
-        if not self.channel.deterministic or (mass == 0 and dimension > 0):
+        if not self.channel.sharp or (mass == 0 and dimension > 0):
             return np.inf
         return dimension / mass if mass > 0 else 0.0
 
@@ -159,10 +161,13 @@ class ScalarStateEvolution:
         return signal + alpha * (self.table.entropy(self._logit(qhat)) - self._entropy_at_zero)
 
     def perfect_free_entropy(self, alpha: np.ndarray) -> np.ndarray:
-        """Phi at q = 1, where perfect recovery is stable: infinite, or minus the entropies of a discrete problem."""
+        """Phi at q = 1, where perfect recovery is stable: infinite, or minus the entropies of a discrete problem.
+
+        Labels that stay random where z is known (flipped ones) keep the entropy of that, E[log P(y|z)].
+        """
         if self.channel.continuous_mass > 0:
             return np.full(np.shape(alpha), np.inf)
-        return -self.prior.entropy - alpha * self._entropy_at_zero
+        return -self.prior.entropy + alpha * (self.channel.settled_entropy - self._entropy_at_zero)
 
     def uninformed(self, alpha: np.ndarray) -> FixedPoints:
         """Where the iteration started from nothing ends: the first rise of the curve through alpha."""

@@ -85,8 +85,10 @@ def _ours(cls: type) -> bool:
 
 
 def _channel(channel: Channel, name: str) -> dict[str, Any]:
-    """Our own channels are determined by their target and noise; their `repr` rounds the noise."""
+    """Our own channels are determined by their target, noise and gain; their `repr` rounds the noise."""
     noise = {"noise": _number(channel.noise), "label_noise": _number(getattr(channel, "label_noise", 0.0))}
+    if hasattr(channel, "gain"):
+        noise["gain"] = _number(getattr(channel, "gain"))  # noqa: B009 - only some channels have one
     return {"channel": type(channel).__name__, "target": _target(channel.landscape.target, name)} | noise
 
 

@@ -167,7 +167,7 @@ def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.r
     discrete labels only. Predictions are the posterior mean (or the most probable class) at $V = 1 - q$.
     """
     m, q, scale = (float(np.mean(a * b)) for a, b in ((estimate, truth), (estimate, estimate), (truth, truth)))
-    m = abs(m) if model.target.is_even() else m
+    m = abs(m) if model.hides_sign() else m
     z = np.sqrt(scale) * rng.standard_normal(FRESH_PAIRS)
     omega = m / scale * z + np.sqrt(max(q - m**2 / scale, 0.0)) * rng.standard_normal(FRESH_PAIRS)
     squared = m**2 / (q * scale) if q * scale > 0 else 0.0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
 
-from solvable.channels import Channel, MultiChannel, Probit, channel_of, multi_channel_of
+from solvable.channels import Channel, Logit, MultiChannel, Probit, channel_of, multi_channel_of
+from solvable.channels.contaminated import flipped_channel, merged, mixture_channel
 from solvable.channels.contamination import Component, Contamination, as_contamination, components_of, contaminate
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
 from solvable.core.model import Data, Model
@@ -88,9 +90,13 @@ class MultiIndex(Model):
         """The output channel P(y|z) of one projection."""
         if self.projections != 1:
             raise NotSolvable(f"the target {self.target.name!r} has {self.projections} projections: use multi_channel.")
-        if self.contamination:
-            raise NotSolvable("the posterior of contaminated labels is not there yet.")
-        return self.named_channel or channel_of(self.target, self.noise)
+        components = merged(self.components)
+        if len(components) == 1 and components[0][1] == 1:
+            return self.named_channel or channel_of(self.target, components[0][2])
+        if self.named_channel is None:
+            return mixture_channel(self.target, components)
+        assert isinstance(self.named_channel, (Probit, Logit))
+        return flipped_channel(self.named_channel, components)
 
     @property
     def multi_channel(self) -> MultiChannel:
@@ -101,6 +107,17 @@ class MultiIndex(Model):
                 'are Gaussian: use prior="gaussian".'
             )
         return multi_channel_of(self.target, float(self.noise))
+
+    def hides_sign(self) -> bool:
+        """Whether labels of one projection say nothing of the sign of w*: those of -w* have the same law.
+
+        So it is for an even target, and for an odd one whose components come in pairs of opposite slopes.
+        """
+        if self.target.is_even() or not self.contamination:
+            return self.target.is_even()
+        share = {(slope, noise): p for p, slope, noise in merged(self.components) if slope != 0}
+        paired = all(math.isclose(share.get((-slope, noise), 0.0), p) for (slope, noise), p in share.items())
+        return paired and self.target.is_odd()
 
     def describe(self) -> dict[str, Any]:
         """The name and the fields as plain values; contamination, where there is any, as the text that makes it."""
@@ -139,7 +156,7 @@ def _check_contamination(target: Target, channel: Channel | None, parts: tuple[C
         takes = f"left out for a target of {target.projections} projections (contaminated labels take one)"
         raise bad_parameter("contamination", text, takes)
     if channel is not None:
-        if not isinstance(channel, Probit):
+        if not isinstance(channel, (Probit, Logit)):
             takes = f"left out with the named channel {channel!r}: write its target as text, such as 'abs(z)'"
             raise bad_parameter("contamination", text, takes)
         if any(abs(part.slope) != 1 or part.noise != 0 for part in parts):

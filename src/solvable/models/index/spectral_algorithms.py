@@ -60,7 +60,7 @@ def run_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.rando
     leading = {"symmetric": symmetric, "asymmetric": asymmetric}[learner.kind](data.X, second_moments(output, n), rng)
     q = float(np.clip(squared_overlap(model, learner.kind, n / d), 0.0, 1.0))
     estimate = np.sqrt(d * q) * leading.direction
-    if not model.target.is_even():
+    if not model.hides_sign():
         estimate = likelier_sign(output, data.X, estimate, 1 - q) * estimate
     cosine = abs(float(leading.direction @ data.truth[:, 0])) / np.linalg.norm(data.truth)
     metrics = scores(model, estimate, data.truth[:, 0], rng)
