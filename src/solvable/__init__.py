@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from solvable import channels as channels
     from solvable import priors as priors
     from solvable import spectra as spectra
+    from solvable.channels import losses as losses
     from solvable.channels.contamination import Contamination as Contamination
     from solvable.core.errors import ConvergenceError as ConvergenceError
     from solvable.core.errors import NotSimulable as NotSimulable
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from solvable.core.verbs import predict as predict
     from solvable.core.verbs import simulate as simulate
     from solvable.core.verbs import thresholds as thresholds
+    from solvable.engine.erm import ERM as ERM
     from solvable.lab.curve import Curve as Curve
     from solvable.lab.grids import learning_curve as learning_curve
     from solvable.lab.grids import phase_diagram as phase_diagram
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from solvable.models.matrix import BilinearSequence as BilinearSequence
     from solvable.models.matrix import MatrixSensing as MatrixSensing
     from solvable.models.matrix import QuadraticNetwork as QuadraticNetwork
+    from solvable.priors.penalties import Lasso as Lasso
+    from solvable.priors.penalties import Ridge as Ridge
     from solvable.targets.target import Target as Target
 
     __version__: str
@@ -61,17 +65,21 @@ _HOMES = {
     "solvable.core.results": ("Outcome", "Prediction"),
     "solvable.core.status": ("Status",),
     "solvable.core.verbs": ("optimize", "predict", "simulate", "thresholds"),
+    "solvable.engine.erm": ("ERM",),
     "solvable.lab.curve": ("Curve",),
     "solvable.lab.grids": ("learning_curve", "phase_diagram"),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.matrix": ("BilinearSequence", "MatrixSensing", "QuadraticNetwork"),
+    "solvable.priors.penalties": ("Lasso", "Ridge"),
     "solvable.targets.target": ("Target",),
     "solvable.models.index.diagnosis": ("diagnose",),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = ("channels", "priors", "spectra")
+_MODULES = {name: f"solvable.{name}" for name in ("channels", "priors", "spectra")} | {
+    "losses": "solvable.channels.losses"
+}
 
 __all__ = [*sorted(_NAMES), *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -86,7 +94,7 @@ def __getattr__(name: str) -> Any:
     elif name in _NAMES:
         value = getattr(import_module(_NAMES[name]), name)
     elif name in _MODULES:
-        value = import_module(f"solvable.{name}")
+        value = import_module(_MODULES[name])
     else:
         raise AttributeError(f"module 'solvable' has no attribute {name!r}")
     globals()[name] = value

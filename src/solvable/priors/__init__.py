@@ -6,9 +6,20 @@ from solvable.core.errors import bad_parameter
 from solvable.priors.base import Prior
 from solvable.priors.gauss_bernoulli import GaussBernoulli
 from solvable.priors.gaussian import Gaussian
+from solvable.priors.penalties import Lasso, Penalty, Ridge, as_penalty
 from solvable.priors.rademacher import Rademacher
 
-__all__ = ["GaussBernoulli", "Gaussian", "Prior", "Rademacher", "as_prior"]
+__all__ = [
+    "GaussBernoulli",
+    "Gaussian",
+    "Lasso",
+    "Penalty",
+    "Prior",
+    "Rademacher",
+    "Ridge",
+    "as_penalty",
+    "as_prior",
+]
 
 
 def as_prior(prior: Prior | str) -> Prior:

@@ -8,6 +8,8 @@ from typing import ClassVar
 import equinox as eqx
 import numpy as np
 
+from solvable.core.errors import NotSolvable
+
 
 class Prior(eqx.Module):
     """The law P of one weight w, E w = 0 and E w^2 = 1, and its scalar denoising problem.
@@ -48,6 +50,10 @@ class Prior(eqx.Module):
     @abc.abstractmethod
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         """E log Z of the scalar problem."""
+
+    def mixture(self) -> tuple[tuple[float, float, float], ...]:
+        """P as a mixture of Gaussians, (weight, mean, variance) each, for penalties that do not know P."""
+        raise NotSolvable(f"the prior {self} is not known as a mixture of Gaussians: define `mixture` on it.")
 
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
         """E[E[w|B]^2] = 1 - mmse."""

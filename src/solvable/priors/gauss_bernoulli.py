@@ -34,6 +34,9 @@ class GaussBernoulli(Prior):
         present[rng.integers(size)] |= not present.any()
         return normalised(rng.standard_normal(size) * present)
 
+    def mixture(self) -> tuple[tuple[float, float, float], ...]:
+        return ((1 - self.rho, 0.0, 0.0), (self.rho, 0.0, 1 / self.rho))
+
     def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         slab, v, _ = self._slab(B, A)
         mean = slab * v * B

@@ -17,6 +17,9 @@ class Gaussian(Prior):
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         return normalised(rng.standard_normal(size))
 
+    def mixture(self) -> tuple[tuple[float, float, float], ...]:
+        return ((1.0, 0.0, 1.0),)
+
     def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return B / (1 + A), np.full_like(B, 1 / (1 + A))
 

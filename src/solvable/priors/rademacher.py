@@ -24,6 +24,9 @@ class Rademacher(Prior):
     def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
         return rng.choice(np.array([-1.0, 1.0]), size)
 
+    def mixture(self) -> tuple[tuple[float, float, float], ...]:
+        return ((0.5, 1.0, 0.0), (0.5, -1.0, 0.0))
+
     def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean = np.tanh(B)
         return mean, 1 - mean**2

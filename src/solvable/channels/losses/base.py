@@ -1,0 +1,168 @@
+r"""A loss l(y, z) of a label and the learner's output, and the proximal operator that message passing makes of it.
+
+At a given label a loss is a function f of one variable u: the residual u = y - z for regression losses, the output
+u = z itself for all others. Its proximal operator undoes
+
+    x = u + V f'(u),
+
+which is increasing where 1 + V f'' > 0. At a kink b of f a whole interval of x, from b + V f'(b-) to b + V f'(b+), has
+the same u = b. Theory integrates over u and never needs the inverse; algorithms do.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+import numbers
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from solvable.core.errors import bad_parameter
+
+_STEPS = 60
+_EXPANSIONS = 6
+
+
+class Kinks(NamedTuple):
+    """Where f' jumps at one label: the places, and the slopes on their two sides."""
+
+    place: Any
+    left: Any
+    right: Any
+
+
+class Loss(eqx.Module):
+    """l(y, z), written as a function `profile(u, y)` of u = y - z if `residual`, of u = z otherwise.
+
+    - `margin`: labels are +-1 and the output is a score, whose sign is the predicted label.
+    - `mirrored`: l(-y, -z) = l(y, z).
+    - `lowest_curvature`: the least f'' anywhere. The proximal operator has one value if V times it is above -1.
+    - `kinks(y)` and `splits(y)`: where f' jumps, and where quadrature over u is cut for other reasons, such as a jump
+      of f''. Both have the same number of entries for every label.
+
+    All functions act elementwise and are written with `jax.numpy`.
+    """
+
+    residual: ClassVar[bool] = False
+    margin: ClassVar[bool] = False
+    mirrored: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def profile(self, u: Any, y: Any) -> Any:
+        """f(u), the loss as a function of u at the label y."""
+
+    def slope(self, u: Any, y: Any) -> Any:
+        """f'(u)."""
+        return _elementwise(jax.grad(self.profile))(u, y)
+
+    def curvature(self, u: Any, y: Any) -> Any:
+        """f''(u)."""
+        return _elementwise(jax.grad(lambda u, y: jnp.sum(self.slope(u, y))))(u, y)
+
+    @property
+    def lowest_curvature(self) -> Any:
+        return 0.0
+
+    def kinks(self, y: Any) -> Kinks:
+        none = jnp.zeros(0)
+        return Kinks(none, none, none)
+
+    def splits(self, y: Any) -> Any:
+        return jnp.zeros(0)
+
+    def __call__(self, y: Any, z: Any) -> Any:
+        """l(y, z)."""
+        return self.profile(self.coordinate(y, z), y)
+
+    def coordinate(self, y: Any, z: Any) -> Any:
+        """u as a function of the output z, and also z as a function of u."""
+        return y - z if self.residual else z
+
+    def prox(self, x: Any, V: Any, y: Any) -> Any:
+        """The u with u + V f'(u) = x, elementwise: a bracketed Newton iteration, kinks apart."""
+        x, V, y = jnp.broadcast_arrays(jnp.asarray(x), V, y)
+        return self._at_kinks(_root(self, x, V, y), x, V, y)
+
+    def _at_kinks(self, u: Any, x: Any, V: Any, y: Any) -> Any:
+        """u, with the place of a kink put in exactly where x lies in its interval."""
+        place, left, right = (jnp.moveaxis(part, -1, 0) for part in _per_label(self.kinks, y))
+        for k in range(place.shape[0]):
+            inside = (x >= place[k] + V * left[k]) & (x <= place[k] + V * right[k])
+            u = jnp.where(inside, place[k], u)
+        return u
+
+
+class ResidualLoss(Loss):
+    """A loss f(y - z) of the residual, even in it; the label itself does not matter."""
+
+    residual: ClassVar[bool] = True
+
+
+def check_scale(loss: Any) -> None:
+    """Refuse a scale that is not a positive number; a value that JAX traces has no number to check."""
+    scale = loss.scale
+    traced = hasattr(scale, "dtype") and not isinstance(scale, numbers.Number)
+    if traced:
+        return
+    real = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
+    if not (real and math.isfinite(scale) and scale > 0):
+        raise bad_parameter("scale", scale, "a positive number, in the units of the label")
+
+
+def name_of(loss: Loss) -> str:
+    """The name of a loss with its numbers, such as `Huber(0.8)`."""
+    numbers_of = [getattr(loss, field.name) for field in dataclasses.fields(loss)]
+    inside = ", ".join(f"{float(value):g}" for value in numbers_of if isinstance(value, numbers.Real))
+    return f"{type(loss).__name__}({inside})"
+
+
+def _elementwise(function: Any) -> Any:
+    """A scalar function of (u, y) on arrays that broadcast together."""
+
+    def evaluate(u: Any, y: Any) -> Any:
+        u, y = jnp.broadcast_arrays(jnp.asarray(u, dtype=float), jnp.asarray(y, dtype=float))
+        return jax.vmap(function)(u.reshape(-1), y.reshape(-1)).reshape(u.shape)
+
+    return evaluate
+
+
+def _per_label(function: Any, y: Any) -> Any:
+    """What a function of one label gives, along a new last axis, at each of many labels."""
+    found = jax.vmap(function)(jnp.reshape(y, -1))
+    return jax.tree.map(lambda part: part.reshape(*np.shape(y), -1), found)
+
+
+def _root(loss: Loss, x: Any, V: Any, y: Any) -> Any:
+    """The root of u + V f'(u) - x between bounds that are moved outwards until they enclose it.
+
+    For a convex f, and for one that falls towards u = 0 from both sides, it lies between x and x - V f'(x).
+    """
+
+    def equation(u: Any) -> Any:
+        return u + V * loss.slope(u, y) - x
+
+    first = jnp.clip(x - V * loss.slope(x, y), -1e15, 1e15)
+    low, high = jnp.minimum(x, first), jnp.maximum(x, first)
+    width = high - low + 1e-12 * (1 + jnp.abs(x))
+
+    def enclose(_: int, state: Any) -> Any:
+        low, high, width = state
+        low = jnp.where(equation(low) > 0, low - width, low)
+        return low, jnp.where(equation(high) < 0, high + width, high), 4 * width
+
+    low, high, _ = jax.lax.fori_loop(0, _EXPANSIONS, enclose, (low, high, width))
+
+    def improve(_: int, state: Any) -> Any:
+        low, high, u = state
+        F = equation(u)
+        low, high = jnp.where(F <= 0, u, low), jnp.where(F >= 0, u, high)
+        newton = u - F / (1 + V * loss.curvature(u, y))
+        inside = (newton > low) & (newton < high)
+        return low, high, jnp.where(F == 0, u, jnp.where(inside, newton, (low + high) / 2))
+
+    return jax.lax.fori_loop(0, _STEPS, improve, (low, high, (low + high) / 2))[2]

@@ -1,0 +1,45 @@
+"""Empirical risk minimisation as a learner: a loss and a penalty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+
+from solvable.channels.losses import Loss, Square, as_loss
+from solvable.core.errors import bad_parameter
+from solvable.core.model import Learner
+from solvable.priors.penalties import Penalty, Ridge, as_penalty
+
+
+class ERM(Learner):
+    r"""The minimiser of a loss summed over the samples plus a penalty on the weights.
+
+    $\hat w = \arg\min_w \sum_\mu l(y_\mu, x_\mu\cdot w) + r(w)$ with inputs of variance 1/d, so that $|w|^2$ is of
+    order d. Where the minimum is not unique or not attained, a strength of 0 means the limit of a vanishing one.
+
+    - `loss`: one of `sv.losses`, a function of (y, z) written with `jax.numpy`, or text such as `"huber:0.8"`.
+    - `penalty`: `sv.Ridge(strength)`, which may be zero or negative, `sv.Lasso(strength)`, a number (the strength of a
+      ridge), or text such as `"lasso:0.1"`.
+    - `solver`: how runs are made: `"direct"` minimises the risk by a method of optimisation, `"gamp"` by message
+      passing, whose every step the theory describes.
+
+    For a loss that is not convex, or a negative strength, runs start from w = 0 and end in a local minimum.
+    """
+
+    loss: Loss
+    penalty: Penalty
+    solver: str = eqx.field(static=True)
+
+    def __init__(
+        self,
+        loss: Loss | str | Callable[[Any, Any], Any] | None = None,
+        penalty: Penalty | str | float | None = None,
+        solver: str = "direct",
+    ):
+        self.loss = Square() if loss is None else as_loss(loss)
+        self.penalty = Ridge() if penalty is None else as_penalty(penalty)
+        if solver not in ("direct", "gamp"):
+            raise bad_parameter("solver", solver, "'direct' or 'gamp'")
+        self.solver = solver

@@ -1,0 +1,72 @@
+r"""Thresholds of convex learners: separable classes, and exact recovery by the l1 norm.
+
+- Labels +-1 can be separated by a hyperplane through the origin below
+  $\alpha = 1 / \min_t E[(x - t\,y z)_+^2]$, x ~ N(0, 1) independent of the label y and its projection z. There the
+  logistic loss without penalty has no minimum.
+- A share rho of weights that are not zero is recovered from noiseless linear labels as the solution of least l1 norm
+  above $\alpha = \min_t \{\rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]\}$ (Donoho and Tanner's weak threshold).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import ndtr
+
+from solvable.models.index.erm_labels import BINARY, facts, probability_of_one
+from solvable.models.index.multi_index import MultiIndex
+from solvable.numerics.gaussian import gaussian_panels, normal_density
+from solvable.targets.landscape import landscape
+
+_FLAT = 1e-12
+_LARGEST_STEP = 60.0
+
+
+def separability(model: MultiIndex) -> float:
+    """The alpha below which labels +-1 are separable; infinite if they always are, NaN for other labels."""
+    if facts(model).labels != (-1.0, 1.0):
+        return float("nan")
+    z, weight, positive = _label_probability(model)
+    least = _least_excess(np.concatenate([z, -z]), np.concatenate([weight * positive, weight * (1 - positive)]))
+    return float("inf") if least < _FLAT else 1 / least
+
+
+def lasso_recovery(density: float) -> float:
+    """The alpha above which noiseless weights, a share `density` of them not zero, have the least l1 norm."""
+
+    def needed(t: float) -> float:
+        return density * (1 + t**2) + 2 * (1 - density) * float(_excess(np.array(t)))
+
+    found = minimize_scalar(needed, bounds=(0.0, 40.0), method="bounded", options={"xatol": 1e-10})
+    return float(min(found.fun, needed(0.0)))  # type: ignore[attr-defined]
+
+
+def _excess(a: np.ndarray) -> np.ndarray:
+    """E[(x - a)_+^2] for x ~ N(0, 1)."""
+    return np.maximum((1 + a**2) * ndtr(-a) - a * normal_density(a), 0.0)
+
+
+def _least_excess(u: np.ndarray, weight: np.ndarray) -> float:
+    """min over t of E[(x - t u)_+^2], a convex function of t, for u of the given law."""
+
+    def mean(t: float) -> float:
+        return float(weight @ _excess(t * u))
+
+    # The minimum may lie at infinity, where the labels are separable for any number of samples.
+    found = minimize_scalar(mean, bracket=(-1.0, 1.0), options={"xtol": 1e-12})
+    best = float(found.fun)  # type: ignore[attr-defined]
+    return min(best, mean(_LARGEST_STEP**3), mean(-(_LARGEST_STEP**3)))
+
+
+def _label_probability(model: MultiIndex) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes z with weights, and P(y = 1 | z)."""
+    shape = landscape(model.target)
+    z, weight = gaussian_panels(shape.edges, 48)
+    channel = model.named_channel
+    if isinstance(channel, BINARY):
+        clean = probability_of_one(channel, z)
+    else:
+        clean = (model.target.numpy(z[:, None]) > 0).astype(float)
+    flipped = sum(p for p, beta, _ in model.components if beta < 0)
+    return z, weight, clean * (1 - flipped) + (1 - clean) * flipped
+
