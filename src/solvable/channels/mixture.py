@@ -22,12 +22,13 @@ import numpy as np
 from solvable.channels.base import Channel, Information, LabelLaw, Posterior, PosteriorKernel, Rows, pad_rows
 from solvable.channels.contamination import Component, contaminate
 from solvable.channels.mixture_average import LabelNodes, MixtureAverage, average_over, linear_nodes, outer_nodes
-from solvable.channels.noisy import NoisyChannel, NoisyPosterior
+from solvable.channels.noisy import Intervals, NoisyChannel, NoisyPosterior
 from solvable.core.precision import float64
 from solvable.numerics.gaussian import normal_density, normal_trapezoid, panels, standard_edges
 from solvable.targets.landscape import Landscape
 
 _PADDING = 512
+_REACH = 9.0
 
 
 class LinearMixturePosterior(PosteriorKernel):
@@ -221,6 +222,21 @@ class LinearMixture(MixtureChannel):
         return self._law_at(linear_nodes(self.dense, 1.0, fineness))
 
 
+class NoisyComponent(NoisyChannel):
+    """One component of slope other than 0, as the noisy channel of y / slope.
+
+    A label that is unlikely for one component may be another's, so it has a posterior farther out than labels of a
+    channel by itself need: cut there, the posterior would end in a wall that averages see at small V.
+    """
+
+    def observe(self, y: np.ndarray) -> Intervals:
+        found = super().observe(y)
+        curved, reach = ~self.landscape.flat, _REACH * np.sqrt(self.noise)
+        ends = np.sort(np.stack([self.landscape.inverse(found.y - reach), self.landscape.inverse(found.y + reach)]), 0)
+        found.lower[:, curved], found.upper[:, curved] = ends[0], ends[1]
+        return found
+
+
 class NoisyMixture(MixtureChannel):
     """Contaminated labels of any one-projection target, each component with noise (or erased)."""
 
@@ -229,7 +245,7 @@ class NoisyMixture(MixtureChannel):
     def __init__(self, landscape: Landscape, components: Sequence[Component]):
         super().__init__(landscape, components)
         spoken = [part for part in self.dense if part[1] != 0]
-        self._parts = [NoisyChannel(landscape, noise / b**2) for _, b, noise in spoken]
+        self._parts = [NoisyComponent(landscape, noise / b**2) for _, b, noise in spoken]
         self.kernel = NoisyMixturePosterior(
             tuple(part.kernel for part in self._parts),
             np.array([p for p, _, _ in spoken]),
