@@ -49,13 +49,14 @@ class LinearMixturePosterior(PosteriorKernel):
 
     def steps(self, xp: Any, y: Any, omega: Any, V: Any) -> tuple[Any, Any, Any]:
         """log Z, g and the posterior variance; g itself, since (mean - omega) / V has no digits left at small V."""
-        total = self.noise + self.slope**2 * V
-        residual = y[..., None] - self.slope * omega[..., None]
-        log_weight = xp.log(self.share / xp.sqrt(2 * xp.pi * total)) - residual**2 / (2 * total)
-        step = self.slope * residual / total
-        log_Z, r = _shares(xp, log_weight)
-        g = xp.sum(r * step, -1)
-        variance = V * xp.sum(r * self.noise / total, -1) + V**2 * xp.sum(r * (step - g[..., None]) ** 2, -1)
+        # Components along the first axis: sums over a short last axis are slow.
+        share, slope, noise = (a.reshape(-1, *[1] * omega.ndim) for a in (self.share, self.slope, self.noise))
+        total = noise + slope**2 * V
+        residual = y - slope * omega
+        step = slope * residual / total
+        log_Z, r = _shares(xp, xp.log(share / xp.sqrt(2 * xp.pi * total)) - residual**2 / (2 * total))
+        g = xp.sum(r * step, 0)
+        variance = V * xp.sum(r * noise / total, 0) + V**2 * xp.sum(r * (step - g) ** 2, 0)
         return log_Z, g, variance
 
 
@@ -88,19 +89,19 @@ class NoisyMixturePosterior(PosteriorKernel):
             p, noise = self.silent[i]
             log_weight = xp.log(p / xp.sqrt(2 * xp.pi * noise)) - observation.y**2 / (2 * noise)
             found.append((log_weight, omega, V + xp.zeros_like(omega)))
-        log_weight, mean, variance = (xp.stack(column, -1) for column in zip(*found, strict=True))
+        log_weight, mean, variance = (xp.stack(column) for column in zip(*found, strict=True))
         log_Z, r = _shares(xp, log_weight)
-        centre = xp.sum(r * mean, -1)
-        spread = xp.sum(r * (variance + (mean - centre[..., None]) ** 2), -1)
+        centre = xp.sum(r * mean, 0)
+        spread = xp.sum(r * (variance + (mean - centre) ** 2), 0)
         return _unless_erased(xp, self.erased, observation.y, omega, V, Posterior(log_Z, centre, spread))
 
 
 def _shares(xp: Any, log_weight: Any) -> tuple[Any, Any]:
     """The logarithm of the sum of the weights, and each one's share of it."""
-    largest = xp.max(log_weight, -1, keepdims=True)
+    largest = xp.max(log_weight, 0)
     weight = xp.exp(log_weight - largest)
-    total = xp.sum(weight, -1, keepdims=True)
-    return (xp.log(total) + largest)[..., 0], weight / total
+    total = xp.sum(weight, 0)
+    return xp.log(total) + largest, weight / total
 
 
 def _unless_erased(xp: Any, erased: Any, y: Any, omega: Any, V: Any, otherwise: Posterior) -> Posterior:

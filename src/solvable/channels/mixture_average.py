@@ -52,11 +52,11 @@ def linear_nodes(components: Sequence[Component], V: float, fineness: float) -> 
         # Components part where their distance passes their width, on a scale in omega that can be far below 1.
         finest = np.clip(0.3 * width.min() / (np.ptp(slope) * np.sqrt(q)), 1e-9, 0.5)
         edges = ladder_edges(np.zeros(1), _TAIL, finest)
-        x, x_weight = panels(edges[edges >= 0], round(_NODES * fineness), graded=False)
+        x, x_weight = panels(edges[edges >= 0], round(8 * fineness), graded=False)
         omega, weight = np.sqrt(q) * x, 2 * x_weight * normal_density(x)
     reach = np.concatenate([np.arange(9.0), [9.5]])
     ends = (slope * omega[:, None])[..., None] + width[:, None] * np.concatenate([-reach[:0:-1], reach])
-    return _on_panels(np.sort(ends.reshape(len(omega), -1), 1), omega, weight, round(12 * fineness))
+    return _on_panels(np.sort(ends.reshape(len(omega), -1), 1), omega, weight, round(8 * fineness))
 
 
 def outer_nodes(
