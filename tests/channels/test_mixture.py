@@ -171,7 +171,7 @@ def test_erased_labels_say_nothing_and_the_rest_all():
 
 def test_exact_labels_among_outliers_pin_z_down():
     channel = linear(((0.7, 1.0, 0.0), (0.3, 0.0, 5.0)))
-    # Outliers within k sqrt(V) of omega pass for exact labels, k^2 = log(1 / V), which costs k^3 sqrt(V) up to a factor.
+    # Outliers within k sqrt(V) of omega pass for exact labels, k^2 = log(1 / V): a share k^3 sqrt(V) of I.
     V = np.exp(-np.array([10.0, 20.0, 30.0, 39.0]))
     missing = 0.7 - V * channel.information(V).information
     assert (

@@ -78,6 +78,9 @@ class StandInModel:
     channel: StandInChannel
     prior: Any = dataclasses.field(default_factory=Gaussian)
 
+    def hides_sign(self):
+        return self.target.is_even()
+
     def sample(self, rng, d, alpha, noise=0.0):
         truth = self.prior.sample(rng, d)[:, None]
         X = rng.standard_normal((round(alpha * d), d)) / np.sqrt(d)
