@@ -88,9 +88,14 @@ class Loss(eqx.Module):
         x, V, y = jnp.broadcast_arrays(jnp.asarray(x), V, y)
         return self._at_kinks(_root(self, x, V, y), x, V, y)
 
+    def kinks_of(self, y: Any) -> Kinks:
+        """The kinks at each of many labels, along a new last axis."""
+        found = jax.vmap(self.kinks)(jnp.reshape(y, -1))
+        return jax.tree.map(lambda part: part.reshape(*np.shape(y), -1), found)
+
     def _at_kinks(self, u: Any, x: Any, V: Any, y: Any) -> Any:
         """u, with the place of a kink put in exactly where x lies in its interval."""
-        place, left, right = (jnp.moveaxis(part, -1, 0) for part in _per_label(self.kinks, y))
+        place, left, right = (jnp.moveaxis(part, -1, 0) for part in self.kinks_of(y))
         for k in range(place.shape[0]):
             inside = (x >= place[k] + V * left[k]) & (x <= place[k] + V * right[k])
             u = jnp.where(inside, place[k], u)
@@ -129,12 +134,6 @@ def _elementwise(function: Any) -> Any:
         return jax.vmap(function)(u.reshape(-1), y.reshape(-1)).reshape(u.shape)
 
     return evaluate
-
-
-def _per_label(function: Any, y: Any) -> Any:
-    """What a function of one label gives, along a new last axis, at each of many labels."""
-    found = jax.vmap(function)(jnp.reshape(y, -1))
-    return jax.tree.map(lambda part: part.reshape(*np.shape(y), -1), found)
 
 
 def _root(loss: Loss, x: Any, V: Any, y: Any) -> Any:

@@ -53,8 +53,9 @@ class Custom(Loss):
         places = [[kink[0] for kink in kinks] + list(splits) for kinks, splits, _ in found]
         if any(len(p) != len(places[0]) or not np.allclose(p, places[0], atol=1e-6) for p in places):
             raise bad_parameter(
-                "loss", self.name, "a function of y - z, or of y z, or one whose kinks in z are at the same places for "
-                "every label"
+                "loss",
+                self.name,
+                "a function of y - z, or of y z, or one whose kinks in z are at the same places for every label",
             )
         if len(labels) > 1 and any(kinks for kinks, _, _ in found):
             raise bad_parameter("loss", self.name, "a function of y - z, or of y z, or one without kinks in z")

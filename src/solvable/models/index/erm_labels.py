@@ -69,7 +69,9 @@ def facts(model: MultiIndex) -> Facts:
     if classes is not None and noise == 0:
         labels = tuple(sorted({float(beta * value) + 0.0 for _, beta, _ in parts for value in classes}))
     stretched = sum(p * beta**2 for p, beta, _ in parts)
-    return Facts(slope, power, np.float64(turned * slope), np.float64(stretched * power + noise), edges, classes, labels)
+    return Facts(
+        slope, power, np.float64(turned * slope), np.float64(stretched * power + noise), edges, classes, labels
+    )
 
 
 def check_loss(loss: Loss, known: Facts) -> None:
@@ -77,7 +79,9 @@ def check_loss(loss: Loss, known: Facts) -> None:
     if loss.margin and known.labels != (-1.0, 1.0):
         given = "infinitely many" if known.labels is None else ", ".join(f"{y:g}" for y in known.labels)
         raise bad_parameter(
-            "loss", name_of(loss), f"for regression here, such as Huber: it takes the labels -1 and 1, and these are {given}"
+            "loss",
+            name_of(loss),
+            f"for regression here, such as Huber: it takes the labels -1 and 1, and these are {given}",
         )
 
 

@@ -143,7 +143,9 @@ def _untrained(learner: ERM, labels: LabelModel, points: ProximalPoint) -> Proxi
     V = 1e-12 if isinstance(learner.penalty, Lasso) else 1 / max(strength, 1e-12)
     loss = float(_loss_at_zero(learner.loss, labels, V)) if strength > 0 else 0.0
     blank = jax.tree.map(lambda part: np.zeros(np.shape(part)), points)
-    coarse = tuple(np.full(np.shape(part), value) for part, value in zip(points.coarse, (0, 0, V, 0, loss, 0), strict=True))
+    coarse = tuple(
+        np.full(np.shape(part), value) for part, value in zip(points.coarse, (0, 0, V, 0, loss, 0), strict=True)
+    )
     return blank._replace(V=V, loss=loss, coarse=coarse)
 
 

@@ -69,4 +69,3 @@ def _label_probability(model: MultiIndex) -> tuple[np.ndarray, np.ndarray, np.nd
         clean = (model.target.numpy(z[:, None]) > 0).astype(float)
     flipped = sum(p for p, beta, _ in model.components if beta < 0)
     return z, weight, clean * (1 - flipped) + (1 - clean) * flipped
-

@@ -1,0 +1,131 @@
+r"""Empirical risk minimisation on one instance of an index model: message passing, or a method of optimisation.
+
+Message passing is the engine's loop with the proximal step of the loss as output denoiser and the penalty's as signal
+denoiser; V is the mean response of the weights and A that of the samples,
+
+    omega = X w - V g_old,   g = (prox_V(omega) - omega)/V,   A = (1/d) sum_i h_i,   w = f(X^T g + A w, A),   V = mean f'.
+
+A fixed point is a stationary point of the risk. At any estimate V and A follow from one equation, and with them the
+replicon of the run, $R = \frac1d\sum_i h_i^2 \cdot \frac1d\sum_k f_k'^2$.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import brentq
+
+from solvable.core.model import Data
+from solvable.core.precision import float64
+from solvable.core.registry import simulation
+from solvable.core.results import Outcome
+from solvable.engine.amp import OutputStep, SignalStep, amp
+from solvable.engine.erm import ERM
+from solvable.engine.operators import Dense
+from solvable.models.index.erm_direct import Minimum, minimise
+from solvable.models.index.erm_labels import check_loss, facts
+from solvable.models.index.erm_metrics import METRICS, estimate_metrics
+from solvable.models.index.erm_rows import SampleLoss
+from solvable.models.index.multi_index import MultiIndex
+from solvable.priors.penalties import Lasso, Penalty, Ridge
+
+_MAX_STEPS = 3000
+_TOLERANCE = 1e-9
+_DAMPINGS = (0.7, 0.3)
+_WIDEST = 1e9
+_GRID = 150
+
+
+class ProximalOutput:
+    """The output denoiser of a loss; `V` is set by the signal side, `A` read by it."""
+
+    def __init__(self, samples: SampleLoss, unknowns: int):
+        self._samples, self._unknowns = samples, unknowns
+        self.V, self.A = 1.0, float("nan")
+
+    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
+        _, g, h = self._samples.step(Omega[:, 0], self.V)
+        mean = float(np.mean(h))
+        self.A = mean * len(h) / self._unknowns
+        return OutputStep(g[:, None], np.full((1, 1), mean))
+
+
+class PenalisedSignal:
+    """The signal denoiser of a penalty, at the precision that the labels found; V moves as slowly as the weights."""
+
+    def __init__(self, penalty: Penalty, output: ProximalOutput, damping: float):
+        self._penalty, self._output, self._damping = penalty, output, damping
+
+    def __call__(self, B: np.ndarray) -> SignalStep:
+        A = self._output.A
+        estimate, response = self._penalty.denoise(B, A)
+        self._output.V += self._damping * (max(response, 1e-12) - self._output.V)
+        return SignalStep(estimate, np.full((1, 1), response), np.full((1, 1), A))
+
+
+@simulation(MultiIndex, ERM)
+def run_erm(model: MultiIndex, learner: ERM, data: Data, rng: np.random.Generator) -> Outcome:
+    """Minimise the risk from w = 0; the truth is used for scoring only."""
+    known = facts(model)
+    check_loss(learner.loss, known)
+    if learner.solver == "gamp":
+        found = _message_passing(learner, data, rng)
+    else:
+        found = minimise(data.X, data.y, learner.loss, learner.penalty)
+    w, truth = found.estimate, data.truth[:, 0]
+    q, m = float(np.mean(w**2)), float(np.mean(w * truth))
+    c = m / np.sqrt(q * np.mean(truth**2)) if q > 0 else 0.0
+    values = float64(estimate_metrics)(known, learner.loss.margin, np.float64(c), np.float64(q))
+    samples = SampleLoss(learner.loss, data.y)
+    outputs = data.X @ w
+    metrics = {name: float(values[name]) for name in METRICS if name in values}
+    metrics["training_loss"] = float(np.mean(samples.value(outputs)))
+    metrics["replicon"] = replicon(samples, outputs, learner.penalty, w)
+    if isinstance(learner.penalty, Lasso):
+        metrics["active_fraction"] = np.count_nonzero(w) / len(w)
+    details = {"iterations": found.iterations, "m": m, "q": q}
+    return Outcome(metrics, w[:, None], found.converged, details=details)
+
+
+def replicon(samples: SampleLoss, outputs: np.ndarray, penalty: Penalty, w: np.ndarray) -> float:
+    """R at an estimate with the given outputs on its training samples: its V solves V (strength + A(V)) = 1."""
+    d = len(w)
+    ridge, share = (float(penalty.strength), 1.0) if isinstance(penalty, Ridge) else (0.0, np.count_nonzero(w) / d)
+
+    def excess(log_V: float) -> float:
+        V = np.exp(log_V)
+        return V * (ridge + np.sum(samples.responses(outputs, V)) / d) - share
+
+    # The first root from below is the one that message passing has; beyond it the proximal step may be multivalued.
+    lowest = samples.lowest_curvature(outputs)
+    largest = min(_WIDEST, (1 - 1e-9) / max(-lowest, 1e-300))
+    grid = np.linspace(-np.log(_WIDEST), np.log(largest), _GRID)
+    above = next((k for k in range(1, _GRID) if excess(grid[k]) >= 0), None)
+    # Without a penalty and with few samples V is infinite.
+    log_V = grid[-1] if above is None else brentq(excess, grid[above - 1], grid[above], xtol=1e-10)
+    V = float(np.exp(log_V))  # type: ignore[arg-type]
+    h = samples.responses(outputs, V)
+    stiffness = V**2 if share == 1.0 else V**2 / max(share, 1e-300)
+    return float(np.sum(h**2) / d * stiffness)
+
+
+def _message_passing(learner: ERM, data: Data, rng: np.random.Generator) -> Minimum:
+    d = data.X.shape[1]
+    samples = SampleLoss(learner.loss, data.y)
+    done = 0
+    for damping in _DAMPINGS:  # smaller steps where the first do not settle
+        output = ProximalOutput(samples, d)
+        report = amp(
+            Dense(data.X),
+            output,
+            PenalisedSignal(learner.penalty, output, damping),
+            np.zeros((d, 1)),
+            rng,
+            damping=damping,
+            max_steps=_MAX_STEPS,
+            tolerance=_TOLERANCE,
+            vmin=0.0,  # V is the response of the weights, and has no floor
+        )
+        done += report.iterations
+        if report.converged:
+            break
+    return Minimum(report.estimate[:, 0], report.converged, done)

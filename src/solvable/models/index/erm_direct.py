@@ -1,0 +1,161 @@
+r"""Minimising the risk on one data set by methods of optimisation that know nothing of message passing.
+
+- Square loss with a ridge: a linear system; without penalty the solution of least norm.
+- A loss without kinks, with a ridge: L-BFGS from w = 0.
+- A loss without kinks, with an l1 penalty: proximal gradient steps with momentum, restarted where the risk rises.
+- The absolute and the hinge loss with an l1 penalty, or without any: a linear programme.
+- Any other kink: the alternating direction method on z = X w, w = v with multipliers. With s the multiplier of z
+  and t that of v, both scaled, and penalty parameter k, a step is
+
+      w = (X^T X + I)^-1 [X^T (z - s) + v - t],   z = prox_{l/k}(X w + s),   v = prox_{r/k}(w + t),   s += X w - z, ...
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+import scipy.sparse
+
+from solvable.channels.losses import Absolute, Hinge, Loss, Square
+from solvable.models.index.erm_rows import SampleLoss
+from solvable.priors.penalties import Lasso, Penalty, Ridge
+
+_MAX_STEPS = 20_000
+_TOLERANCE = 1e-8
+_ESCAPED = 1e6
+_OVERSHOOT = 1.6
+_BALANCE = 10.0
+_CHECK = 20
+
+
+class Minimum(NamedTuple):
+    """A minimiser of the risk, whether the method reached it, and its number of iterations."""
+
+    estimate: np.ndarray
+    converged: bool
+    iterations: int
+
+
+def minimise(X: np.ndarray, y: np.ndarray, loss: Loss, penalty: Penalty) -> Minimum:
+    """The minimum of the summed loss plus penalty, by the method that fits them."""
+    if isinstance(penalty, Ridge):
+        if isinstance(loss, Square):
+            return _least_squares(X, y, float(penalty.strength))
+        if not loss.kinks(1.0).place.size:
+            return _smooth(X, SampleLoss(loss, y), float(penalty.strength), float(np.mean(y**2)))
+        if penalty.strength < 0:
+            return Minimum(np.zeros(X.shape[1]), False, 0)  # a loss of straight pieces holds no negative ridge
+    elif not loss.kinks(1.0).place.size:
+        return _proximal_gradient(X, SampleLoss(loss, y), penalty)
+    if isinstance(loss, (Absolute, Hinge)) and (isinstance(penalty, Lasso) or penalty.strength == 0):
+        return _linear_programme(X, y, isinstance(loss, Hinge), float(penalty.strength))
+    return _alternating(X, SampleLoss(loss, y), penalty)
+
+
+def _least_squares(X: np.ndarray, y: np.ndarray, strength: float) -> Minimum:
+    n, d = X.shape
+    if strength == 0:
+        return Minimum(scipy.linalg.lstsq(X, y)[0], True, 1)  # pyright: ignore[reportOptionalSubscript]
+    if n < d and strength > 0:
+        kernel = scipy.linalg.cho_factor(X @ X.T + strength * np.eye(n))
+        return Minimum(X.T @ scipy.linalg.cho_solve(kernel, y), True, 1)
+    try:
+        factor = scipy.linalg.cho_factor(X.T @ X + strength * np.eye(d))
+    except np.linalg.LinAlgError:  # a negative strength below the spectrum: no minimum
+        return Minimum(np.zeros(d), False, 1)
+    return Minimum(scipy.linalg.cho_solve(factor, X.T @ y), True, 1)
+
+
+def _smooth(X: np.ndarray, samples: SampleLoss, strength: float, scale: float) -> Minimum:
+    d = X.shape[1]
+
+    def risk(w: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = samples.value_and_slope(X @ w)
+        return (value.sum() + strength / 2 * (w @ w)) / d, (X.T @ slope + strength * w) / d
+
+    options = {"maxiter": _MAX_STEPS, "maxfun": 2 * _MAX_STEPS, "ftol": 1e-15, "gtol": 1e-11, "maxcor": 20}
+    found = scipy.optimize.minimize(risk, np.zeros(d), jac=True, method="L-BFGS-B", options=options)
+    w = found.x
+    gradient = np.linalg.norm(risk(w)[1]) * np.sqrt(d)
+    size = np.linalg.norm(risk(np.zeros(d))[1]) * np.sqrt(d)
+    inside = w @ w / d < _ESCAPED * (1 + scale)
+    # A strength of zero may leave the minimum at infinity: the steps then end without a small gradient.
+    return Minimum(w, bool(inside and gradient <= 1e-5 * max(size, 1e-300)), int(found.nit))
+
+
+def _proximal_gradient(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> Minimum:
+    d = X.shape[1]
+    bound = float(scipy.linalg.svdvals(X)[0]) ** 2  # times the largest curvature: the inverse step
+    w = v = np.zeros(d)
+    momentum, risk = 1.0, np.inf
+    for step in range(1, _MAX_STEPS + 1):
+        value, slope = samples.value_and_slope(X @ v)
+        total, gradient = value.sum(), X.T @ slope
+        while True:
+            new = penalty.denoise(bound * v - gradient, bound)[0]
+            move = new - v
+            new_total = samples.value(X @ new).sum()
+            if new_total <= total + gradient @ move + bound / 2 * (move @ move) + 1e-12 * abs(total) or bound > 1e15:
+                break
+            bound *= 2
+        new_risk = new_total + penalty.value(new)
+        if np.linalg.norm(new - w) <= 1e-11 * (1e-12 + np.linalg.norm(new)) and np.linalg.norm(move) <= 1e-9 * (
+            1e-12 + np.linalg.norm(new)
+        ):
+            return Minimum(new, True, step)
+        rises = new_risk > risk
+        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
+        v = new if rises else new + (momentum - 1) / following * (new - w)
+        momentum, w, risk = (1.0 if rises else following), new, new_risk
+    return Minimum(w, False, _MAX_STEPS)
+
+
+def _linear_programme(X: np.ndarray, y: np.ndarray, hinge: bool, strength: float) -> Minimum:
+    """min sum |y - X w| or sum (1 - y X w)_+, plus strength |w|_1, with w and the residuals as differences."""
+    n, d = X.shape
+    weights = np.full(2 * d, max(strength, 0.0))
+    if hinge:
+        rows = scipy.sparse.csr_array(-y[:, None] * X)
+        bounds = scipy.sparse.hstack([rows, -rows, -scipy.sparse.eye_array(n)])
+        found = scipy.optimize.linprog(np.concatenate([weights, np.ones(n)]), A_ub=bounds, b_ub=-np.ones(n))
+    else:
+        rows, one = scipy.sparse.csr_array(X), scipy.sparse.eye_array(n)
+        equal = scipy.sparse.hstack([rows, -rows, one, -one])
+        found = scipy.optimize.linprog(np.concatenate([weights, np.ones(2 * n)]), A_eq=equal, b_eq=y)
+    if found.x is None:
+        return Minimum(np.zeros(d), False, int(found.nit))
+    return Minimum(found.x[:d] - found.x[d : 2 * d], bool(found.success), int(found.nit))
+
+
+def _alternating(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> Minimum:
+    n, d = X.shape
+    factor = scipy.linalg.cho_factor(X.T @ X + np.eye(d))
+    # Below twice the lowest curvature the proximal operator of a loss that is not convex would have several values.
+    least = max(1e-6, -2.5 * float(samples.loss.lowest_curvature))
+    k = max(1.0, least)
+    z, v, s, t = np.zeros(n), np.zeros(d), np.zeros(n), np.zeros(d)
+    for step in range(1, _MAX_STEPS + 1):
+        w = scipy.linalg.cho_solve(factor, X.T @ (z - s) + v - t, check_finite=False)
+        output = X @ w
+        old = z, v
+        mixed, mixed_w = (_OVERSHOOT * new + (1 - _OVERSHOOT) * was for new, was in ((output, z), (w, v)))
+        z = samples.step(mixed + s, 1 / k)[0]
+        v = penalty.denoise(k * (mixed_w + t), k)[0]
+        s, t = s + mixed - z, t + mixed_w - v
+        if step % _CHECK:
+            continue
+        primal = np.hypot(np.linalg.norm(output - z), np.linalg.norm(w - v))
+        dual = np.hypot(np.linalg.norm(z - old[0]), np.linalg.norm(v - old[1]))
+        scale = max(np.hypot(np.linalg.norm(z), np.linalg.norm(v)), 1e-12)
+        multiplier = max(np.hypot(np.linalg.norm(s), np.linalg.norm(t)), 1e-12)
+        if primal <= _TOLERANCE * scale and dual <= _TOLERANCE * multiplier:
+            return Minimum(v, True, step)
+        ratio = (primal / scale) / max(dual / multiplier, 1e-300)
+        change = 2.0 if ratio > _BALANCE else 0.5 if ratio < 1 / _BALANCE else 1.0
+        # Changes that become rarer leave the method convergent.
+        if change != 1.0 and k * change >= least and step < 40 * _CHECK * (1 + step // 2000):
+            k, s, t = k * change, s / change, t / change
+    return Minimum(v, False, _MAX_STEPS)
