@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import numpy as np
+from jax.core import Tracer
 
 from solvable.core.errors import bad_parameter
 
@@ -109,4 +109,4 @@ def _number(name: str, value: Any, takes: str, allowed: Any) -> Any:
 
 
 def _traced(value: Any) -> bool:
-    return isinstance(value, jax.core.Tracer)
+    return isinstance(value, Tracer)
