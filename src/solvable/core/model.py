@@ -10,6 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from solvable.core.errors import bad_parameter
+from solvable.core.fields import field_names, has_field, is_number, number_paths, replaced
 
 
 class Data(NamedTuple):
@@ -32,12 +33,16 @@ class _Named(eqx.Module):
         return kebab_case(cls.__name__)
 
     def with_field(self, field: str, value: Any):
-        """A copy with one field replaced; the field must exist."""
-        names = [f.name for f in dataclasses.fields(self)]
-        if field not in names:
-            takes = f"one of the fields of {type(self).__name__}: {', '.join(names) or 'none'}"
+        """A copy with one field replaced; a number may also be one inside a field's module, such as `scale` of a loss."""
+        if not has_field(self, field):
+            takes = f"one of the fields of {type(self).__name__}: {', '.join(field_names(self)) or 'none'}"
             raise bad_parameter("field", field, takes)
-        return dataclasses.replace(self, **{field: value})
+        path = number_paths(self).get(field, (field,))
+        return replaced(self, path if len(path) == 1 or is_number(value) else (field,), value)
+
+    def search_bounds(self, field: str, model: Any, axes: dict[str, float]) -> tuple[float, float] | None:
+        """Where `optimize` looks for the best value of a number unless told; None for its own default."""
+        return None
 
     def describe(self) -> dict[str, Any]:
         """The name and the fields as plain values, as stored beside results."""

@@ -1,46 +1,45 @@
-"""The best value of one hyper-parameter, found from the theory and, where JAX can trace it, its derivative.
+"""The best values of hyper-parameters, found from the theory and, where JAX can trace it, its derivative.
 
-The search is made for functions of one variable that may have several minima, points without a solution and optima
-at the edge: a coarse grid (logarithmic when the bounds span a decade), then, around each of its lowest minima, the
-root of the derivative between the neighbouring grid points. A derivative is used only if it agrees with finite
-differences of the theory; otherwise Brent's bounded minimisation takes its place.
+How the values are searched for is `search`'s; here is what is searched: the numbers of a model or a learner, by name.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 
-from solvable.core.errors import ConvergenceError, bad_parameter
+from solvable.core.errors import ConvergenceError, NotSolvable, bad_parameter
+from solvable.core.fields import Path, get_field, number_paths
+from solvable.core.learners import BayesOptimal
 from solvable.core.model import Learner, Model
 from solvable.core.precision import float64
-from solvable.core.registry import TheoryEntry
+from solvable.core.registry import TheoryEntry, find_theory
 from solvable.core.results import Prediction
+from solvable.core.search import GRID, Search, Values
 
 DEFAULT_BOUNDS = (1e-4, 1e4)
 DEFAULT_METRICS = ("generalization_error", "estimation_error")
 LARGER_IS_BETTER = ("overlap", "cosine", "accuracy")
-GRID = 25
-STARTS = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Optimum:
     """The best `value` of the field `over`, with the `model` and `learner` that carry it and their `prediction`.
 
-    `method` is "gradient" (root of the theory's derivative), "derivative-free" (Brent) or "flat" (the metric does not
-    depend on the field, which keeps its value). `at_bound` says that the best value is one of the `bounds`, so that a
-    better one may lie beyond. `converged` is that of the prediction at the optimum.
+    For several fields `over` and `value` are tuples. `method` is "gradient" (the theory's derivative was used),
+    "derivative-free" or "flat" (the metric does not depend on the fields, which keep their values). `at_bound` says that
+    a best value is one of its `bounds`, so that a better one may lie beyond. `converged` is that of the prediction at
+    the optimum. `bayes_optimal` is what no learner can beat on this model, None if that is not known.
     """
 
-    over: str
-    value: float
+    over: str | tuple[str, ...]
+    value: float | tuple[float, ...]
     metric: str
     prediction: Prediction
     model: Model
@@ -49,11 +48,19 @@ class Optimum:
     method: str
     converged: bool
     at_bound: bool
-    bounds: tuple[float, float]
+    bounds: tuple[Any, ...]
+    _bound: Callable[[], Prediction | None] = dataclasses.field(repr=False, default=lambda: None)
+
+    @functools.cached_property
+    def bayes_optimal(self) -> Prediction | None:
+        """The Bayes-optimal prediction at the same point, found when it is first asked for."""
+        return self._bound()
 
     def __repr__(self) -> str:
         edge = ", at a bound" if self.at_bound else ""
-        return f"Optimum({self.over}={self.value:.6g}, {self.metric}={self.prediction[self.metric]:.6g}{edge})"
+        names, values = _tuple(self.over), _tuple(self.value)
+        best = ", ".join(f"{name}={value:.6g}" for name, value in zip(names, values, strict=True))
+        return f"Optimum({best}, {self.metric}={self.prediction[self.metric]:.6g}{edge})"
 
 
 def best_value(
@@ -61,41 +68,50 @@ def best_value(
     entry: TheoryEntry,
     model: Model,
     learner: Learner,
-    over: str,
+    over: str | Sequence[str],
     metric: str | None,
-    bounds: tuple[float, float] | None,
+    bounds: Any,
     point: dict[str, float],
 ) -> Optimum:
-    """Optimise `metric` over the field `over` at one point of the axes (see `verbs.optimize`)."""
-    owner = _owner(model, learner, over)
-    low, high = _check_bounds(bounds)
+    """Optimise `metric` over the fields `over` at one point of the axes (see `verbs.optimize`)."""
+    names = _check_names(over)
+    owners = [_owner(model, learner, name) for name in names]
+    limits = _check_bounds(bounds, names, owners, model, point)
     metric = _check_metric(metric, predict(model, learner, throw=False, **point))
     sign = -1.0 if any(word in metric for word in LARGER_IS_BETTER) else 1.0
 
-    def pair(value: float) -> tuple[Model, Learner]:
-        changed = owner.with_field(over, float(value))
-        return (model, changed) if owner is learner else (changed, learner)
+    def pair(values: Values) -> tuple[Model, Learner]:
+        chosen_model, chosen_learner = model, learner
+        for name, owner, value in zip(names, owners, values, strict=True):
+            if owner is learner:
+                chosen_learner = chosen_learner.with_field(name, float(value))
+            else:
+                chosen_model = chosen_model.with_field(name, float(value))
+        return chosen_model, chosen_learner
 
-    def objective(value: float) -> float:
+    def objective(values: Values) -> float:
         try:
-            chosen = pair(value)
+            chosen = pair(values)
         except ValueError:
-            return math.inf  # the field refuses this value: outside its domain
+            return math.inf  # a field refuses this value: outside its domain
         found = predict(*chosen, throw=False, **point)
         return sign * found[metric] if found.converged else math.inf
 
-    derivative = _derivative(entry, model, learner, owner, over, metric, point)
-    slope = None if derivative is None else lambda value: sign * derivative(value)
-    search = _Search(objective, slope, low, high)
-    value, method = search.run(float(getattr(owner, over)))
-    if value is None:
-        where = f"no value of {over} between {low:g} and {high:g} gave a converged prediction"
+    current = tuple(float(get_field(owner, name)) for name, owner in zip(names, owners, strict=True))
+    gradient = _gradient(entry, model, learner, names, owners, metric, point, current)
+    slope = None if gradient is None else lambda values: [sign * part for part in gradient(values)]
+    search = Search(objective, slope, limits)
+    values, method = search.run(current)
+    if values is None:
+        where = " and ".join(f"{n} between {low:g} and {high:g}" for n, (low, high) in zip(names, limits, strict=True))
+        where = f"no value of {where} gave a converged prediction"
         raise ConvergenceError(f"{where} for {model}, {learner}; widen or move the bounds.")
-    best_model, best_learner = pair(value)
+    best_model, best_learner = pair(values)
     prediction = predict(best_model, best_learner, throw=False, **point)
+    single = isinstance(over, str)
     return Optimum(
-        over=over,
-        value=value,
+        over=names[0] if single else names,
+        value=values[0] if single else values,
         metric=metric,
         prediction=prediction,
         model=best_model,
@@ -103,121 +119,95 @@ def best_value(
         evaluations=search.evaluations,
         method=method,
         converged=bool(prediction.converged),
-        at_bound=method != "flat" and value in (low, high),
-        bounds=(low, high),
+        at_bound=method != "flat" and any(value in pair for value, pair in zip(values, limits, strict=True)),
+        bounds=limits[0] if single else tuple(limits),
+        _bound=lambda: _unbeatable(predict, best_model, point),
     )
 
 
-class _Search:
-    """Minimise a function of one variable between two bounds, counting the evaluations."""
-
-    def __init__(self, objective: Callable[[float], float], slope: Callable | None, low: float, high: float):
-        self.logarithmic = low > 0 and high >= 10 * low
-        self.low, self.high = low, high
-        self.evaluations = 0
-        self._objective, self._slope = objective, slope
-
-    def run(self, current: float) -> tuple[float | None, str]:
-        """The best value (None if no point has one) and the method that found it; `current` is kept if flat."""
-        ends = (math.log(self.low), math.log(self.high)) if self.logarithmic else (self.low, self.high)
-        grid = np.linspace(*ends, GRID)
-        heights = np.array([self.height(t) for t in grid])
-        finite = np.isfinite(heights)
-        if not finite.any():
-            return None, "none"
-        scale = np.abs(heights[finite]).max()
-        if np.ptp(heights[finite]) <= 1e-12 * scale:
-            return float(np.clip(current, self.low, self.high)), "flat"
-        padded = np.concatenate([[math.inf], heights, [math.inf]])
-        valleys = np.flatnonzero(finite & (heights <= padded[:-2]) & (heights <= padded[2:]))
-        brackets = [
-            (int(i), float(grid[max(i - 1, 0)]), float(grid[min(i + 1, GRID - 1)]))
-            for i in valleys[np.argsort(heights[valleys], kind="stable")][:STARTS]
-        ]
-        if self._slope is not None and not self._trustworthy(brackets[0][1:]):
-            self._slope = None
-        method = "derivative-free" if self._slope is None else "gradient"
-        candidates = [(float(heights[i]), float(grid[i])) for i in valleys]
-        for i, left, right in brackets:
-            t = self._refine(left, float(grid[i]), right)
-            candidates.append((self.height(t), t))
-        t = min(candidates)[1]
-        if t in (grid[0], grid[-1]):
-            return (self.low if t == grid[0] else self.high), method
-        return self.value(t), method
-
-    def value(self, t: float) -> float:
-        return min(max(math.exp(t), self.low), self.high) if self.logarithmic else t
-
-    def height(self, t: float) -> float:
-        self.evaluations += 1
-        height = self._objective(self.value(t))
-        return height if math.isfinite(height) else math.inf
-
-    def slope(self, t: float) -> float:
-        assert self._slope is not None
-        self.evaluations += 1
-        value = self.value(t)
-        return self._slope(value) * (value if self.logarithmic else 1.0)
-
-    def _trustworthy(self, bracket: tuple[float, float]) -> bool:
-        """Whether the derivative agrees with a central difference at both ends of the bracket."""
-        middle, step = sum(bracket) / 2, 1e-4 * (bracket[1] - bracket[0])
-        for end in bracket:
-            t = end + math.copysign(2 * step, middle - end)
-            above, below = self.height(t + step), self.height(t - step)
-            difference, slope = (above - below) / (2 * step), self.slope(t)
-            noise = 1e-10 * max(abs(above), abs(below)) / step
-            if not abs(difference - slope) <= 0.01 * max(abs(difference), abs(slope)) + noise:
-                return False
-        return True
-
-    def _refine(self, left: float, middle: float, right: float) -> float:
-        from scipy.optimize import brentq, minimize_scalar
-
-        if self._slope is not None:
-            if self.slope(left) < 0 < self.slope(right):
-                return float(brentq(self.slope, left, right, xtol=1e-12, rtol=1e-12))  # type: ignore[arg-type]
-            if middle in (left, right):
-                return middle  # the slope points out of the interval: the bound itself
-        with np.errstate(
-            invalid="ignore"
-        ):  # infinite heights make its parabolas NaN, and it then takes golden sections
-            found = minimize_scalar(self.height, bounds=(left, right), method="bounded", options={"xatol": 1e-9})
-        return float(found.x)  # type: ignore[attr-defined]
+def _unbeatable(predict: Callable[..., Prediction], model: Model, point: dict[str, float]) -> Prediction | None:
+    try:
+        find_theory(model, BayesOptimal())
+        return predict(model, BayesOptimal(), throw=False, **point)
+    except (NotSolvable, ValueError):
+        return None
 
 
-def _derivative(
-    entry: TheoryEntry, model: Model, learner: Learner, owner: Any, over: str, metric: str, point: dict[str, float]
-) -> Callable[[float], float] | None:
-    """The derivative of the metric with respect to the field, or None where JAX cannot trace the theory."""
+def _gradient(
+    entry: TheoryEntry,
+    model: Model,
+    learner: Learner,
+    names: tuple[str, ...],
+    owners: list[Any],
+    metric: str,
+    point: dict[str, float],
+    current: Values,
+) -> Callable[[Values], list[float]] | None:
+    """The derivatives of the metric with respect to the fields, or None where JAX cannot trace the theory."""
     import jax
     import jax.numpy as jnp
 
     axes = {name: np.array([value]) if entry.vectorized else value for name, value in point.items()}
+    paths = [number_paths(owner)[name] for name, owner in zip(names, owners, strict=True)]
 
-    def traced(value):
-        changed = eqx.tree_at(lambda module: getattr(module, over), owner, value)
-        chosen = (model, changed) if owner is learner else (changed, learner)
-        return jnp.reshape(jnp.asarray(entry.function(*chosen, **axes).metrics[metric]), ())
+    def traced(values: Any) -> Any:
+        chosen_model, chosen_learner = model, learner
+        for path, owner, value in zip(paths, owners, values, strict=True):
+            place = functools.partial(_at, path)
+            if owner is learner:
+                chosen_learner = eqx.tree_at(place, chosen_learner, value)
+            else:
+                chosen_model = eqx.tree_at(place, chosen_model, value)
+        return jnp.reshape(jnp.asarray(entry.function(chosen_model, chosen_learner, **axes).metrics[metric]), ())
 
     # Forward mode first, since it passes through while loops; reverse mode for rules that define only that.
-    modes = (lambda value: jax.jvp(traced, (value,), (jnp.ones_like(value),))[1], jax.grad(traced))
-    for mode in modes:
-        derivative = float64(lambda value, mode=mode: float(mode(jnp.asarray(value, dtype=jnp.float64))))
+    def forward(values: Any) -> list[Any]:
+        if len(values) == 1:
+            return [jax.jvp(traced, (values,), ([jnp.ones_like(values[0])],))[1]]
+        along = jax.linearize(traced, values)[1]
+        return [along([jnp.asarray(x) for x in row]) for row in np.eye(len(values))]
+
+    for mode in (forward, jax.grad(traced)):
+
+        @float64
+        def gradient(values: Values, mode: Callable = mode) -> list[float]:
+            return [float(part) for part in mode([jnp.asarray(value, dtype=jnp.float64) for value in values])]
+
         try:
-            derivative(float(getattr(owner, over)))
+            gradient(current)
         except Exception:  # the theory has just been evaluated without tracing, so whatever this is, tracing caused it
             continue
-        return derivative
+        return gradient
     return None
+
+
+def _at(path: Path, module: Any) -> Any:
+    for key in path:
+        module = module[key] if isinstance(key, int) else getattr(module, key)
+    return module
+
+
+def _tuple(value: Any) -> tuple:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _check_names(over: Any) -> tuple[str, ...]:
+    names = (over,) if isinstance(over, str) else tuple(over) if isinstance(over, (list, tuple)) else ()
+    if (
+        not names
+        or len(names) > max(GRID)
+        or len(set(names)) < len(names)
+        or not all(isinstance(n, str) for n in names)
+    ):
+        raise bad_parameter("over", over, f"the name of a field, or up to {max(GRID)} different ones")
+    return names
 
 
 def _owner(model: Model, learner: Learner, over: str) -> Any:
     takes = []
     for module in (learner, model):
         fields = {f.name: f.type for f in dataclasses.fields(module)}
-        numeric = [n for n, kind in fields.items() if kind not in (int, "int") and is_number(getattr(module, n))]
+        numeric = [n for n in number_paths(module) if fields.get(n) not in (int, "int")]
         if over in numeric:
             return module
         takes.append(f"a real-valued field of {type(module).__name__} ({', '.join(numeric) or 'it has none'})")
@@ -226,16 +216,30 @@ def _owner(model: Model, learner: Learner, over: str) -> Any:
     raise bad_parameter("over", over, " or ".join(takes))
 
 
-def is_number(value: Any) -> bool:
-    """Whether a field holds a single real number (booleans are not numbers here)."""
-    if isinstance(value, numbers.Real):
-        return not isinstance(value, bool)
-    return getattr(value, "ndim", None) == 0 and np.asarray(value).dtype.kind in "iuf"
+def _check_bounds(
+    bounds: Any, names: tuple[str, ...], owners: list[Any], model: Model, point: dict[str, float]
+) -> list[tuple[float, float]]:
+    """The bounds of each field: one pair for a single field, or a pair for each, in order or by name."""
+    if isinstance(bounds, Mapping):
+        for name in bounds:
+            if name not in names:
+                raise bad_parameter("bounds", bounds, f"given for {', '.join(names)} only")
+        given = [bounds.get(name) for name in names]
+    elif bounds is None or len(names) == 1:
+        given = [bounds] * len(names)
+    else:
+        given = list(bounds) if isinstance(bounds, (list, tuple)) and len(bounds) == len(names) else [bounds]
+    if len(given) != len(names):
+        raise bad_parameter("bounds", bounds, "a pair of numbers for each field")
+    return [
+        _check_pair(pair if pair is not None else owner.search_bounds(name, model, point) or DEFAULT_BOUNDS)
+        for pair, name, owner in zip(given, names, owners, strict=True)
+    ]
 
 
-def _check_bounds(bounds: Any) -> tuple[float, float]:
+def _check_pair(bounds: Any) -> tuple[float, float]:
     try:
-        low, high = DEFAULT_BOUNDS if bounds is None else (float(bound) for bound in bounds)
+        low, high = (float(bound) for bound in bounds)
     except (TypeError, ValueError):
         raise bad_parameter("bounds", bounds, "a pair of numbers (lowest, highest)") from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):

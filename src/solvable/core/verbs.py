@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -91,19 +92,22 @@ def thresholds(model: Model) -> dict[str, Any]:
 def optimize(
     model: Model,
     learner: Learner,
-    over: str = "penalty",
+    over: str | Sequence[str] = "penalty",
     metric: str | None = None,
-    bounds: tuple[float, float] | None = None,
+    bounds: Any = None,
     **axes: Any,
 ) -> Optimum:
-    """The best value of a numeric field of the learner (or else of the model), by differentiating the theory.
+    """The best value of a number of the learner (or else of the model), by differentiating the theory.
 
-    **Arguments:** `over`, the field; `metric`, what to optimise (`generalization_error` if there is one, otherwise
-    `estimation_error`); `bounds`, where to look (1e-4 to 1e4 unless told); the model's axes, single numbers. Overlaps,
-    cosines and accuracies are made large, every other metric small.
+    **Arguments:** `over`, the field, or up to three that are optimised together; a number inside a field goes by its
+    own name, such as `"scale"` for that of a loss; `metric`, what to optimise (`generalization_error` if there is one,
+    otherwise `estimation_error`); `bounds`, where to look, a pair or a pair for each field (what the learner proposes
+    unless told, else 1e-4 to 1e4); the model's axes, single numbers. Overlaps, cosines and accuracies are made large,
+    every other metric small.
 
     **Returns:** an `Optimum`. `method` says whether the derivative of the theory was used (`"gradient"`) or, for a
-    theory that JAX cannot trace, function values only (`"derivative-free"`). A best value at a bound has `at_bound`.
+    theory that JAX cannot trace, function values only (`"derivative-free"`). A best value at a bound has `at_bound`,
+    and `bayes_optimal` is the prediction that no learner can beat.
     """
     check_model(model)
     check_learner(learner)

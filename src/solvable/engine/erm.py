@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import equinox as eqx
 
 from solvable.channels.losses import Loss, Square, as_loss
 from solvable.core.errors import bad_parameter
+from solvable.core.fields import number_paths
 from solvable.core.model import Learner
 from solvable.priors.penalties import Penalty, Ridge, as_penalty
 
@@ -43,3 +45,11 @@ class ERM(Learner):
         if solver not in ("direct", "gamp"):
             raise bad_parameter("solver", solver, "'direct' or 'gamp'")
         self.solver = solver
+
+    def search_bounds(self, field: str, model: Any, axes: dict[str, float]) -> tuple[float, float] | None:
+        """A ridge may be as negative as the lowest eigenvalue of X^T X allows for losses with l'' up to 1."""
+        if number_paths(self).get(field) == ("loss", "scale"):
+            return (0.01, 100.0)
+        if isinstance(self.penalty, Ridge):
+            return (-(max(math.sqrt(axes["alpha"]) - 1, 0.0) ** 2), 1e3)
+        return None

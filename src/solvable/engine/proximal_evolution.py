@@ -52,7 +52,7 @@ class ProximalPoint(NamedTuple):
     """A fixed point: the order parameters, the averages there, and how the search ended.
 
     `energy` is the minimum over d, alpha E[l] + E[r]. `coarse` holds (c, q, V, replicon, loss, active) as coarser
-    quadrature has them, to first order in the difference.
+    quadrature has them, to first order in the difference. `slope` is the derivative of a step in (c, log q, log V).
     """
 
     c: Any
@@ -69,6 +69,7 @@ class ProximalPoint(NamedTuple):
     residual: Any
     iterations: Any
     coarse: Any
+    slope: Any
 
     @property
     def m(self) -> Any:
@@ -114,6 +115,31 @@ def solve(problem: Problem, alpha: Any, start: Any, damping: float = 1.0) -> Pro
         residual=found.residual,
         iterations=found.iterations,
         coarse=(c + move[0], q * jnp.exp(move[1]), V * jnp.exp(move[2]), coarse_replicon, coarse_loss, coarse_active),
+        slope=slope,
+    )
+
+
+def moved(point: ProximalPoint, problem: Problem, alpha: Any) -> ProximalPoint:
+    r"""A fixed point as a function of the problem's numbers, for derivatives: implicit differentiation.
+
+    With the step F and its derivative F' in x at the solution, $dx = (1 - F')^{-1}\,\partial F$, which is the derivative
+    of one Newton step from the solution itself.
+    """
+    x = jax.lax.stop_gradient(jnp.stack([point.c, jnp.log(point.q), jnp.log(point.V)]))
+    slope = jax.lax.stop_gradient(point.slope)
+    x = x + jnp.linalg.solve(jnp.eye(3) - slope, step(x, problem, alpha) - x)
+    out, back = _both(x, problem, alpha, panel())
+    return point._replace(
+        c=x[0],
+        q=jnp.exp(x[1]),
+        V=jnp.exp(x[2]),
+        m_hat=alpha * out.push,
+        q_hat=alpha * out.power,
+        V_hat=alpha * out.response,
+        replicon=alpha * out.stiffness * back.stiffness,
+        loss=out.loss,
+        energy=alpha * out.loss + back.cost,
+        active=back.active,
     )
 
 

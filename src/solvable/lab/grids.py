@@ -17,13 +17,13 @@ import numpy as np
 from solvable.core.checks import check_axes, check_count, check_model, real_array
 from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.core.model import Learner, Model
-from solvable.core.optimum import is_number
+from solvable.core.fields import has_field, is_number
 from solvable.core.registry import has_simulation, has_theory
 from solvable.core.results import Outcome, Prediction
 from solvable.core.verbs import POINT_FAILURES, predict, simulate, thresholds
 from solvable.lab.assemble import assemble
 from solvable.lab.curve import Curve
-from solvable.lab.pairs import check_learners, check_names, check_pairs, check_seeds, fields_of, with_value
+from solvable.lab.pairs import check_learners, check_names, check_pairs, check_seeds, with_value
 from solvable.lab.progress import progress_bar
 from solvable.numerics.blas import single_thread
 
@@ -222,7 +222,7 @@ def _marked_models(model: Model, grid: dict[str, np.ndarray]) -> tuple[tuple[str
     (other,) = (name for name in grid if name != model.axes[0])
     if other in model.axes:
         return (), []
-    if other in fields_of(model):
+    if has_field(model, other):
         return (other,), [model.with_field(other, float(value)) for value in grid[other]]
     return (), [model]
 

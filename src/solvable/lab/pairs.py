@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import numbers
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from solvable.core.checks import check_count, check_learner
 from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.core.model import Learner, Model
-from solvable.core.optimum import is_number
+from solvable.core.fields import field_names, get_field, has_field, is_number
 from solvable.core.registry import find_simulation, find_theory, has_simulation, has_theory
 
 
@@ -19,10 +18,10 @@ def with_value(model: Model, learner: Learner, name: str, value: Any) -> tuple[M
     """The pair with a field set, on whichever of the two has it (a learner without it stays as it is)."""
     if name in model.axes:
         return model, learner
-    if name in fields_of(learner):
-        return model, learner.with_field(name, _as_kept(getattr(learner, name), value))
-    if name in fields_of(model):
-        return model.with_field(name, _as_kept(getattr(model, name), value)), learner
+    if has_field(learner, name):
+        return model, learner.with_field(name, _as_kept(get_field(learner, name), value))
+    if has_field(model, name):
+        return model.with_field(name, _as_kept(get_field(model, name), value)), learner
     return model, learner
 
 
@@ -32,21 +31,17 @@ def _as_kept(current: Any, value: Any) -> Any:
     return int(value) if counts and isinstance(value, float) and value.is_integer() else value
 
 
-def fields_of(module: Any) -> list[str]:
-    return [field.name for field in dataclasses.fields(module)]
-
-
 def home_of(name: str, model: Model, learners: list[Learner]) -> tuple[str, tuple[int, ...]]:
     """Whose a name is: `"axis"` or `"model"`, or `"learner"` with the numbers of those that have it.
 
     A name that belongs to nobody, or to both the model and a learner, is a `ValueError`.
     """
-    having = tuple(j for j, learner in enumerate(learners) if name in fields_of(learner))
-    homes = {"axis": name in model.axes, "model": name in fields_of(model), "learner": bool(having)}
+    having = tuple(j for j, learner in enumerate(learners) if has_field(learner, name))
+    homes = {"axis": name in model.axes, "model": has_field(model, name), "learner": bool(having)}
     if sum(homes.values()) > 1:
         raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
     if not any(homes.values()):
-        known = [*model.axes, *fields_of(model), *(field for learner in learners for field in fields_of(learner))]
+        known = [*model.axes, *field_names(model), *(field for learner in learners for field in field_names(learner))]
         raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
     return next(home for home, found in homes.items() if found), having
 
@@ -57,7 +52,7 @@ def check_names(model: Model, learners: list[Learner], values: dict[str, Any]) -
         home, having = home_of(name, model, learners)
         if home != "axis" and np.ndim(value) > 0:
             owner = learners[having[0]] if having else model
-            if not is_number(getattr(owner, name)):
+            if not is_number(get_field(owner, name)):
                 raise ValueError(f"{name} cannot be a grid: it is not a number on {type(owner).__name__}.")
 
 

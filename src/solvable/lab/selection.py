@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.errors import bad_parameter
-from solvable.core.optimum import is_number
+from solvable.core.fields import is_number
 from solvable.core.plain import to_json
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.erm import ERM
-from solvable.engine.proximal_evolution import Problem, ProximalPoint, solve, step
+from solvable.engine.proximal_evolution import Problem, ProximalPoint, moved, solve, step
 from solvable.models.index.erm_labels import Facts, facts, label_model
 from solvable.models.index.erm_metrics import METRICS, estimate_metrics
 from solvable.models.index.multi_index import MultiIndex
@@ -36,7 +36,7 @@ from solvable.priors.penalties import Lasso, Ridge
 _ROUNDING = 1e-12
 _MORE_STARTS = ((0.3, 0.0, 1.0), (0.5, 2.0, 2.0), (0.9, 5.0, 5.0))
 _UNSOLVED = (int(Status.MAX_STEPS), int(Status.NONFINITE))
-_jitted_step = eqx.filter_jit(step)
+_solve, _step, _moved = (eqx.filter_jit(function) for function in (solve, step, moved))
 _ORDER = ("q", "V", "m_hat", "q_hat", "V_hat", "energy")
 NAMES = (*METRICS, "training_loss", "replicon", "active_fraction", "m", *_ORDER)
 """The order in which metrics and order parameters are given."""
@@ -60,49 +60,45 @@ def _solved(model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, a
     """The fixed points at every alpha > 0, and what is known without solving elsewhere."""
     mixture = tuple(zip(*model.prior.mixture(), strict=True))
     problem = Problem(learner.loss, labels, learner.penalty, tuple(np.array(column, float) for column in mixture))
-    problem = jax.tree.map(_as_array, problem)
+    fixed = jax.tree.map(_as_array, problem)
     starts = _starts(learner, known)
     # One alpha at a time: a common loop would run every point for as long as the slowest one takes.
-    rows = [_solve_one(problem, value, starts) for value in np.where(alpha > 0, alpha, 1.0)]
+    rows = [_best(fixed, value, starts) for value in np.where(alpha > 0, alpha, 1.0)]
     if _traced(problem):
+        rows = [_moved(row, problem, value) for row, value in zip(rows, alpha, strict=True)]
         return jax.tree.map(lambda *column: jnp.stack(column), *rows)
-    rows = [
-        _again(problem, value, starts, row) if value > 0 and row.status in _UNSOLVED and len(starts) == 1 else row
-        for value, row in zip(alpha, jax.device_get(rows), strict=True)
-    ]
     points = jax.tree.map(lambda *column: np.array(column), *rows)
     return _limits(learner, known, labels, points, alpha, separability(model) if learner.loss.margin else 0.0)
 
 
-def _again(problem: Problem, alpha: float, starts: np.ndarray, row: ProximalPoint) -> ProximalPoint:
+def _best(problem: Problem, alpha: float, starts: np.ndarray) -> ProximalPoint:
+    """The best of the fixed points reached from the starts: valid before invalid, then of least energy."""
+    found = jax.device_get([_solve(problem, alpha, start) for start in starts])
+    if len(starts) == 1:
+        return _again(problem, alpha, starts[0], found[0]) if found[0].status in _UNSOLVED else found[0]
+    order = (int(Status.CONVERGED), int(Status.UNSTABLE))
+    ranks = [order.index(point.status) if point.status in order else 2 for point in found]
+    energies = [point.energy if np.isfinite(point.energy) else np.inf for point in found]
+    return found[min(range(len(found)), key=lambda k: (ranks[k], energies[k]))]
+
+
+def _again(problem: Problem, alpha: float, start: np.ndarray, found: ProximalPoint) -> ProximalPoint:
     """A point that the iteration did not solve, by a damped iteration and then by Powell's method."""
-    found = jax.device_get(_solve_one(problem, alpha, starts, damping=0.5))
-    if found.status not in _UNSOLVED:
-        return found
+    damped = jax.device_get(_solve(problem, alpha, start, damping=0.5))
+    if damped.status not in _UNSOLVED:
+        return damped
     from scipy.optimize import root
 
     def excess(x: np.ndarray) -> np.ndarray:
-        return np.asarray(_jitted_step(x, problem, alpha)) - x
+        return np.asarray(_step(x, problem, alpha)) - x
 
-    for start in (*starts, *_MORE_STARTS):
-        solution = root(excess, start, method="hybr", tol=1e-11)
+    for begin in (start, *_MORE_STARTS):
+        solution = root(excess, begin, method="hybr", tol=1e-11)
         if solution.success:
-            found = jax.device_get(_solve_one(problem, alpha, np.array([solution.x])))
-            if found.status == int(Status.CONVERGED):
-                return found
-    return row
-
-
-@eqx.filter_jit
-def _solve_one(problem: Problem, alpha: Any, starts: Any, damping: float = 1.0) -> ProximalPoint:
-    """The best of the fixed points reached from the starts: valid before invalid, then of least energy."""
-    if len(starts) == 1:
-        return solve(problem, alpha, starts[0], damping)
-    found = jax.lax.map(lambda start: solve(problem, alpha, start, damping), starts)
-    rank = jnp.where(found.status == 0, 0.0, jnp.where(found.status == int(Status.UNSTABLE), 1.0, 2.0))
-    energy = jnp.where(jnp.isfinite(found.energy), found.energy, jnp.inf)
-    best = jnp.lexsort((energy, rank))[0]
-    return jax.tree.map(lambda part: part[best], found)
+            again = jax.device_get(_solve(problem, alpha, solution.x))
+            if again.status == int(Status.CONVERGED):
+                return again
+    return found
 
 
 def _starts(learner: ERM, known: Facts) -> Any:
@@ -110,9 +106,8 @@ def _starts(learner: ERM, known: Facts) -> Any:
     size = np.log(max(known.label_power, 1e-12))
     informed = [0.8 * np.sign(known.label_slope), size - 0.1, np.log(0.3)]
     uninformed = [1e-3, size, 0.0]
-    strength = learner.penalty.strength
-    convex = learner.loss.lowest_curvature >= 0
-    unique = convex and (_traced(strength) or float(strength) >= 0)
+    strength = float(jax.lax.stop_gradient(learner.penalty.strength))
+    unique = learner.loss.lowest_curvature >= 0 and strength >= 0
     return np.array([informed] if unique else [informed, uninformed])
 
 
@@ -161,7 +156,10 @@ def _constant(points: ProximalPoint, status: Status) -> ProximalPoint:
 
 
 def _replaced(points: ProximalPoint, where: np.ndarray, other: ProximalPoint) -> ProximalPoint:
-    return jax.tree.map(lambda a, b: np.where(where, b, a), points, other)
+    def choose(mine: Any, theirs: Any) -> np.ndarray:
+        return np.where(where.reshape(where.shape + (1,) * (np.ndim(mine) - 1)), theirs, mine)
+
+    return jax.tree.map(choose, points, other)
 
 
 @jax.jit
@@ -201,6 +199,7 @@ def _least_squares(moments: tuple[Any, Any], strength: Any, alpha: Any) -> Proxi
         residual=jnp.zeros_like(q),
         iterations=jnp.zeros(q.shape, int),
         coarse=(c, q, V, replicon, loss, active),
+        slope=jnp.full((*q.shape, 3, 3), jnp.nan),
     )
 
 
@@ -222,8 +221,9 @@ def _metrics(known: Facts, margin: bool, sparse: bool, c: Any, q: Any, replicon:
     return metrics | ({"active_fraction": active} if sparse else {})
 
 
-def _as_array(leaf: Any) -> Any:
-    return leaf if _traced(leaf) else np.asarray(leaf, dtype=float)
+def _as_array(leaf: Any) -> np.ndarray:
+    """A number as an array, without its derivative where it has one."""
+    return np.asarray(jax.lax.stop_gradient(leaf), dtype=float)
 
 
 def _traced(tree: Any) -> bool:
