@@ -6,16 +6,14 @@ $\beta = 1$ and the model's own noise; each `Contamination` is one more componen
 
 from __future__ import annotations
 
-import math
-import numbers
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jax.core import Tracer
 
+from solvable.core.checks import is_traced, real_number
 from solvable.core.errors import bad_parameter
 
 Component = tuple[float, float, float]
@@ -27,15 +25,15 @@ _ROUNDING = 1e-12
 
 
 def _fraction(value: Any) -> Any:
-    return _number("fraction", value, "a probability: a number from 0 to 1", lambda x: 0 <= x <= 1)
+    return real_number("fraction", value, "a probability: a number from 0 to 1", lambda x: 0 <= x <= 1)
 
 
 def _slope(value: Any) -> Any:
-    return _number("slope", value, "a finite number", lambda x: True)
+    return real_number("slope", value, "a finite number")
 
 
 def _noise(value: Any) -> Any:
-    return _number("noise", value, "a variance: a finite number, zero or positive", lambda x: x >= 0)
+    return real_number("noise", value, "a variance: a finite number, zero or positive", lambda x: x >= 0)
 
 
 class Contamination(eqx.Module):
@@ -69,7 +67,7 @@ def as_contamination(value: Any) -> tuple[Contamination, ...]:
     else:
         raise bad_parameter("contamination", value, _TAKES)
     total = sum(part.fraction for part in found)
-    if not _traced(total) and total > 1 + _ROUNDING:
+    if not is_traced(total) and total > 1 + _ROUNDING:
         raise bad_parameter("contamination", value, "such that the fractions add up to at most 1")
     return found
 
@@ -77,7 +75,7 @@ def as_contamination(value: Any) -> tuple[Contamination, ...]:
 def components_of(noise: float, contamination: Sequence[Contamination]) -> tuple[Component, ...]:
     """Every (probability, slope, noise): the clean labels first, with what the fractions leave, then the others."""
     left = 1.0 - sum(part.fraction for part in contamination)
-    clean = left if _traced(left) else max(left, 0.0)
+    clean = left if is_traced(left) else max(left, 0.0)
     return ((clean, 1.0, noise), *((part.fraction, part.slope, part.noise) for part in contamination))
 
 
@@ -94,19 +92,3 @@ def _parsed(part: str, text: str) -> Contamination:
     except ValueError:
         raise bad_parameter("contamination", text, _TAKES) from None
     return Contamination(fraction, slope, noise)
-
-
-def _number(name: str, value: Any, takes: str, allowed: Any) -> Any:
-    """The value as a float; one that JAX traces, when a theory is differentiated, has no number to check."""
-    if _traced(value):
-        return value
-    if hasattr(value, "item") and np.ndim(value) == 0:
-        value = value.item()
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not (real and allowed(value)):
-        raise bad_parameter(name, value, takes)
-    return float(value)
-
-
-def _traced(value: Any) -> bool:
-    return isinstance(value, Tracer)

@@ -1,4 +1,4 @@
-r"""How labels come about, as the theory of a mismatched learner sees it: averages over a label and the learner's output.
+r"""How labels come about, as a mismatched learner's theory sees it: averages over a label and the learner's output.
 
 The learner's output on a sample left out is $\omega = \hat w\cdot x$, Gaussian together with the teacher's projection
 z ~ N(0, 1): variance q, covariance m, cosine $c = m/\sqrt q$. Training on the sample moves it to z_out, the proximal
@@ -150,7 +150,7 @@ class PiecewiseClasses(eqx.Module):
 
 
 class LogisticClasses(eqx.Module):
-    r"""y = 1 with probability 1 / (1 + exp(-gain z)), y = -1 otherwise; a share `flipped` of the labels is turned round.
+    r"""y = 1 with probability 1 / (1 + exp(-gain z)), y = -1 otherwise; a share `flipped` has its sign turned.
 
     The average over z ~ N(omega*, V*) is a trapezoidal sum over z where the sigmoid is wide, and over the logistic
     noise before the sign, y = sign(z + e / gain), where it is narrow: both converge exponentially.

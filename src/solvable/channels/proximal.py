@@ -2,8 +2,8 @@ r"""Gaussian averages of what a proximal operator returns, by quadrature over it
 
 The field x ~ N(mean, scale^2) is turned by the proximal operator of a loss profile f into u with x = u + V f'(u). An
 average over x is taken over u instead, with dx = (1 + V f''(u)) du, so that the operator is never inverted at the
-nodes. The line is cut where f' or f'' jumps and at a few multiples of the scale. At a kink of f an interval of x has one
-u; there the average is taken over x itself.
+nodes. The line is cut where f' or f'' jumps and at a few multiples of the scale. At a kink of f an interval of x has
+one u; there the average is taken over x itself.
 """
 
 from __future__ import annotations

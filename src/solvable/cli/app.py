@@ -98,6 +98,7 @@ def thresholds(
     target: MaybeTarget = None,
     noise: Noise = None,
     prior: Prior = None,
+    learner: Annotated[str | None, typer.Option(help="Those of one learner, such as erm:loss=logistic.")] = None,
     model: ModelName = "multi-index",
     param: Params = None,
     json: Json = False,
@@ -110,8 +111,8 @@ def thresholds(
     from solvable.cli.show import show_json, show_table, show_text
     from solvable.core.verbs import thresholds as verb
 
-    request = build(model, target, {"noise": noise, "prior": prior}, param or [], [])
-    found = verb(request.model)
+    request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner] if learner else [])
+    found = verb(request.model, *request.learners)
     if json:
         show_json(found)
         return
@@ -181,7 +182,7 @@ def curve(
     from solvable.lab.named import find_model, learners_of
 
     outputs = check_outputs(out or [])
-    names = learner or [kind.name() for kind in learners_of(find_model(model), theory=d is None)]
+    names = learner or [kind.name() for kind in learners_of(find_model(model), theory=d is None) if kind.by_default]
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], names, alpha)
     with executor(workers) as pool:
         found = learning_curve(request.model, request.learners, d=d, seeds=seeds, executor=pool, **request.axes)
@@ -195,6 +196,42 @@ def curve(
         show_text(_judgement(found, shown))
     for path in outputs:
         show_text(f"written: {path}")
+
+
+@app.command()
+def optimize(
+    target: MaybeTarget = None,
+    alpha: Annotated[str | None, typer.Option(help="Samples, n = alpha d or as the model scales.")] = None,
+    learner: Annotated[str, typer.Option(help=LEARNER_HELP)] = "erm",
+    over: Annotated[
+        list[str] | None,
+        typer.Option(help="A number of the learner or the model; repeatable. The penalty unless told."),
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="What is optimised; the generalization error unless told.")] = None,
+    noise: Noise = None,
+    prior: Prior = None,
+    model: ModelName = "multi-index",
+    param: Params = None,
+    json: Json = False,
+) -> None:
+    """Find the best hyper-parameters by differentiating the theory, with the Bayes-optimal error beside them.
+
+    Example: solvable optimize "z" --noise 0.1 --param contamination=0.3:0:5 --alpha 10 --learner erm:loss=tukey
+    --over scale --over penalty
+    """
+    from solvable.cli.parse import build
+    from solvable.cli.show import show_json, show_table
+    from solvable.cli.tables import optimum_json, optimum_rows
+    from solvable.core.verbs import optimize as verb
+
+    request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner], alpha)
+    names = over or ["penalty"]
+    chosen = names[0] if len(names) == 1 else names
+    found = verb(request.model, request.learners[0], over=chosen, metric=metric, **request.axes)
+    if json:
+        show_json(optimum_json(request, found))
+    else:
+        show_table(*optimum_rows(found))
 
 
 @app.command()

@@ -19,4 +19,6 @@ Params = Annotated[
     list[str] | None, typer.Option("--param", metavar="KEY=VALUE", help="A field or an axis; repeatable.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
-LEARNER_HELP = "A learner that `solvable models` lists, with fields if need be: amp:damping=0.3"
+LEARNER_HELP = (
+    "A learner that `solvable models` lists, with fields if need be: amp:damping=0.3, erm:loss=huber:0.8,penalty=0.2"
+)

@@ -15,6 +15,7 @@ from solvable.core.results import Prediction
 from solvable.core.status import Status
 
 if TYPE_CHECKING:
+    from solvable.core.optimum import Optimum
     from solvable.lab.curve import Curve
 
 FILES = (".png", ".pdf", ".svg", ".nc")
@@ -35,6 +36,45 @@ def prediction_json(request: Request, found: Prediction) -> dict[str, Any]:
         "residual": found.residual,
         "iterations": found.iterations,
     }
+
+
+def optimum_json(request: Request, found: Optimum) -> dict[str, Any]:
+    """An optimum with what it is an optimum of, and the Bayes-optimal value of its metric (None if not known)."""
+    names, values = _as_lists(found)
+    return {
+        "model": request.model.describe(),
+        "learner": found.learner.describe(),
+        "axes": request.axes,
+        "best": dict(zip(names, values, strict=True)),
+        "metric": found.metric,
+        "metrics": found.prediction.metrics,
+        "bayes_optimal": _unbeatable(found),
+        "method": found.method,
+        "evaluations": found.evaluations,
+        "at_bound": found.at_bound,
+        "converged": found.converged,
+    }
+
+
+def optimum_rows(found: Optimum) -> tuple[list[str], list[list[Any]]]:
+    """The best values, what they give, and what no learner can beat."""
+    names, values = _as_lists(found)
+    rows = [[f"best {name}", value] for name, value in zip(names, values, strict=True)]
+    rows += [[name, value] for name, value in found.prediction.metrics.items()]
+    bound = _unbeatable(found)
+    rows += [[f"Bayes-optimal {found.metric}", bound]] if bound is not None else []
+    rows += [["at a bound", "yes: a better value may lie beyond"]] if found.at_bound else []
+    return ["quantity", "value"], rows
+
+
+def _as_lists(found: Optimum) -> tuple[list[str], list[float]]:
+    if isinstance(found.over, str):
+        return [found.over], [found.value]  # pyright: ignore[reportReturnType]
+    return list(found.over), list(found.value)  # pyright: ignore[reportArgumentType]
+
+
+def _unbeatable(found: Optimum) -> float | None:
+    return None if found.bayes_optimal is None else found.bayes_optimal.metrics.get(found.metric)
 
 
 def prediction_rows(request: Request, found: Prediction) -> tuple[list[str], list[list[Any]]]:

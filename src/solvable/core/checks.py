@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,26 @@ def check_count(name: str, value: Any, least: int) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < least:
         raise bad_parameter(name, value, f"an integer of at least {least}")
     return int(value)
+
+
+def is_traced(tree: Any) -> bool:
+    """Whether JAX is differentiating or compiling through a value, which then has no number to look at."""
+    import jax
+    from jax.core import Tracer
+
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def real_number(name: str, value: Any, takes: str, allowed: Callable[[float], bool] = lambda x: True) -> Any:
+    """A finite number that is `allowed`, as a Python float; a value that JAX traces is let through unchecked."""
+    if is_traced(value):
+        return value
+    if hasattr(value, "item") and np.ndim(value) == 0:
+        value = value.item()
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not (real and allowed(float(value))):
+        raise bad_parameter(name, value, takes)
+    return float(value)
 
 
 def real_array(name: str, value: Any) -> np.ndarray:

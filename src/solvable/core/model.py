@@ -33,7 +33,7 @@ class _Named(eqx.Module):
         return kebab_case(cls.__name__)
 
     def with_field(self, field: str, value: Any):
-        """A copy with one field replaced; a number may also be one inside a field's module, such as `scale` of a loss."""
+        """A copy with one field replaced, or a number inside a field's module, such as the `scale` of a loss."""
         if not has_field(self, field):
             takes = f"one of the fields of {type(self).__name__}: {', '.join(field_names(self)) or 'none'}"
             raise bad_parameter("field", field, takes)
@@ -84,4 +84,10 @@ class Model(_Named):
 
 
 class Learner(_Named):
-    """How the data is learned from. Subclasses declare hyper-parameters as fields."""
+    """How the data is learned from. Subclasses declare hyper-parameters as fields.
+
+    `by_default` says whether commands that take all of a model's learners take this one too; not so where it means
+    little before its hyper-parameters are chosen.
+    """
+
+    by_default: ClassVar[bool] = True

@@ -33,9 +33,9 @@ class Optimum:
     """The best `value` of the field `over`, with the `model` and `learner` that carry it and their `prediction`.
 
     For several fields `over` and `value` are tuples. `method` is "gradient" (the theory's derivative was used),
-    "derivative-free" or "flat" (the metric does not depend on the fields, which keep their values). `at_bound` says that
-    a best value is one of its `bounds`, so that a better one may lie beyond. `converged` is that of the prediction at
-    the optimum. `bayes_optimal` is what no learner can beat on this model, None if that is not known.
+    "derivative-free" or "flat" (the metric does not depend on the fields, which keep their values). `at_bound` says
+    that a best value is one of its `bounds`, so that a better one may lie beyond. `converged` is that of the prediction
+    at the optimum. `bayes_optimal` is what no learner can beat on this model, None if that is not known.
     """
 
     over: str | tuple[str, ...]

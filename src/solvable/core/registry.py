@@ -10,6 +10,9 @@ A pair is filled by one decorator on a function::
 
     @thresholds_of(MyModel)
     def _(model): ...                          # -> dict[str, float]
+
+    @thresholds_of(MyModel, MyLearner)
+    def _(model, learner): ...                 # those of one learner
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ class TheoryEntry:
 _theories: dict[tuple[type[Model], type[Learner]], TheoryEntry] = {}
 _simulations: dict[tuple[type[Model], type[Learner]], Callable[..., Any]] = {}
 _thresholds: dict[type[Model], Callable[..., Any]] = {}
+_pair_thresholds: dict[tuple[type[Model], type[Learner]], Callable[..., Any]] = {}
 
 
 def theory(model: type[Model], learner: type[Learner], *, vectorized: bool = True):
@@ -58,11 +62,14 @@ def simulation(model: type[Model], learner: type[Learner]):
     return register
 
 
-def thresholds_of(model: type[Model]):
-    """Register a model's thresholds: `function(model) -> dict[str, float]`."""
+def thresholds_of(model: type[Model], learner: type[Learner] | None = None):
+    """Register a model's thresholds, `function(model) -> dict[str, float]`, or those of a pair."""
 
     def register(function):
-        _thresholds[model] = function
+        if learner is None:
+            _thresholds[model] = function
+        else:
+            _pair_thresholds[model, learner] = function
         return function
 
     return register
@@ -91,6 +98,14 @@ def find_thresholds(model: Model) -> Callable[..., Any]:
             return _thresholds[base]
     known = ", ".join(sorted(m.__name__ for m in _thresholds)) or "none"
     raise NotSolvable(f"no thresholds are known for {type(model).__name__}; models that have them: {known}.")
+
+
+def find_pair_thresholds(model: Model, learner: Learner) -> Callable[..., Any]:
+    """The thresholds of one learner on a model, or `NotSolvable` naming the learners that have any."""
+    entry = _lookup(_pair_thresholds, model, learner)
+    if entry is None:
+        raise NotSolvable(_missing("threshold of its own", _pair_thresholds, model, learner))
+    return entry
 
 
 def has_theory(model: Model, learner: Learner) -> bool:

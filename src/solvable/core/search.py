@@ -12,6 +12,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -105,12 +106,12 @@ class Search:
     def values(self, t: Sequence[float]) -> Values:
         return tuple(scale.back(x) for scale, x in zip(self.scales, t, strict=True))
 
-    def height(self, t: Sequence[float]) -> float:
+    def height(self, t: Any) -> float:
         self.evaluations += 1
         height = self._objective(self.values(t))
         return height if math.isfinite(height) else math.inf
 
-    def slopes(self, t: Sequence[float]) -> np.ndarray:
+    def slopes(self, t: Any) -> np.ndarray:
         assert self._gradient is not None
         self.evaluations += 1
         values = self.values(t)

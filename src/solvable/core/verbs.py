@@ -16,7 +16,7 @@ from solvable.core.errors import ConvergenceError, NotSimulable
 from solvable.core.model import Learner, Model
 from solvable.core.optimum import Optimum, best_value
 from solvable.core.precision import float64
-from solvable.core.registry import TheoryEntry, find_simulation, find_theory, find_thresholds
+from solvable.core.registry import TheoryEntry, find_pair_thresholds, find_simulation, find_theory, find_thresholds
 from solvable.core.results import Outcome, Prediction
 from solvable.core.status import Status
 
@@ -83,9 +83,14 @@ def simulate(model: Model, learner: Learner, d: int, seed: int = 0, **axes: Any)
     return dataclasses.replace(outcome, metrics=metrics, converged=bool(outcome.converged) and finite, seconds=seconds)
 
 
-def thresholds(model: Model) -> dict[str, Any]:
-    """The values of the model's axis at which what can be learned changes, by name."""
+def thresholds(model: Model, learner: Learner | None = None) -> dict[str, Any]:
+    """The values of the model's axis at which what can be learned changes, by name; or those of one learner.
+
+    Without a learner they are those of Bayes-optimal learning and message passing.
+    """
     check_model(model)
+    if learner is not None:
+        return float64(find_pair_thresholds(model, check_learner(learner)))(model, learner)
     return float64(find_thresholds(model))(model)
 
 

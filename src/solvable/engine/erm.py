@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 
@@ -29,6 +29,8 @@ class ERM(Learner):
 
     For a loss that is not convex, or a negative strength, runs start from w = 0 and end in a local minimum.
     """
+
+    by_default: ClassVar[bool] = False
 
     loss: Loss
     penalty: Penalty

@@ -122,8 +122,8 @@ def solve(problem: Problem, alpha: Any, start: Any, damping: float = 1.0) -> Pro
 def moved(point: ProximalPoint, problem: Problem, alpha: Any) -> ProximalPoint:
     r"""A fixed point as a function of the problem's numbers, for derivatives: implicit differentiation.
 
-    With the step F and its derivative F' in x at the solution, $dx = (1 - F')^{-1}\,\partial F$, which is the derivative
-    of one Newton step from the solution itself.
+    With the step F and its derivative F' in x at the solution, $dx = (1 - F')^{-1}\,\partial F$, which is the
+    derivative of one Newton step from the solution itself.
     """
     x = jax.lax.stop_gradient(jnp.stack([point.c, jnp.log(point.q), jnp.log(point.V)]))
     slope = jax.lax.stop_gradient(point.slope)

@@ -16,8 +16,8 @@ import numpy as np
 
 from solvable.core.checks import check_axes, check_count, check_model, real_array
 from solvable.core.errors import NotSolvable, bad_parameter
-from solvable.core.model import Learner, Model
 from solvable.core.fields import has_field, is_number
+from solvable.core.model import Learner, Model
 from solvable.core.registry import has_simulation, has_theory
 from solvable.core.results import Outcome, Prediction
 from solvable.core.verbs import POINT_FAILURES, predict, simulate, thresholds

@@ -9,8 +9,8 @@ import numpy as np
 
 from solvable.core.checks import check_count, check_learner
 from solvable.core.errors import NotSolvable, bad_parameter
-from solvable.core.model import Learner, Model
 from solvable.core.fields import field_names, get_field, has_field, is_number
+from solvable.core.model import Learner, Model
 from solvable.core.registry import find_simulation, find_theory, has_simulation, has_theory
 
 

@@ -9,7 +9,6 @@ $w = \arg\min_w [\hat V w^2/2 - b w + r(w)]$. State evolution needs
 from __future__ import annotations
 
 import abc
-import math
 import numbers
 from typing import Any, NamedTuple
 
@@ -18,9 +17,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
+from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter
 
 _TINY = 1e-300
+
+
+def _any_strength(value: Any) -> Any:
+    return real_number("strength", value, "a finite number; it may be negative")
+
+
+def _positive_strength(value: Any) -> Any:
+    return real_number("strength", value, "a finite number, zero or positive", lambda x: x >= 0)
 
 
 class Shrinkage(NamedTuple):
@@ -56,10 +64,7 @@ class Penalty(eqx.Module):
 class Ridge(Penalty):
     """r(w) = (strength / 2) w^2. The strength may be zero, the limit of a vanishing one, or negative."""
 
-    strength: float = 1.0
-
-    def __check_init__(self):
-        _check(self.strength, "a finite number; it may be negative", -math.inf)
+    strength: float = eqx.field(default=1.0, converter=_any_strength)
 
     def average(self, m_hat: Any, q_hat: Any, V_hat: Any, mixture: Any) -> Shrinkage:
         margin = self.strength + V_hat
@@ -77,10 +82,7 @@ class Ridge(Penalty):
 class Lasso(Penalty):
     """r(w) = strength |w|: weights whose field is below the strength are zero."""
 
-    strength: float = 1.0
-
-    def __check_init__(self):
-        _check(self.strength, "a finite number, zero or positive", 0.0)
+    strength: float = eqx.field(default=1.0, converter=_positive_strength)
 
     def average(self, m_hat: Any, q_hat: Any, V_hat: Any, mixture: Any) -> Shrinkage:
         weight, mean, variance = mixture
@@ -131,12 +133,3 @@ def as_penalty(penalty: Penalty | str | float) -> Penalty:
 def _far(t: Any, exact: Any, tail: Any) -> Any:
     """The exact form, or its leading tail where t is so negative that the exact form cancels."""
     return jnp.where(t > -30.0, jnp.maximum(exact, 0.0), tail)
-
-
-def _check(strength: Any, takes: str, least: float) -> None:
-    traced = hasattr(strength, "dtype") and not isinstance(strength, numbers.Number)
-    if traced:
-        return
-    real = isinstance(strength, numbers.Real) and not isinstance(strength, bool)
-    if not (real and math.isfinite(strength) and strength >= least):
-        raise bad_parameter("strength", strength, takes)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import math
 import numbers
 from typing import Any, ClassVar, NamedTuple
 
@@ -22,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.errors import bad_parameter
+from solvable.core.checks import real_number
 
 _STEPS = 60
 _EXPANSIONS = 6
@@ -108,15 +107,9 @@ class ResidualLoss(Loss):
     residual: ClassVar[bool] = True
 
 
-def check_scale(loss: Any) -> None:
-    """Refuse a scale that is not a positive number; a value that JAX traces has no number to check."""
-    scale = loss.scale
-    traced = hasattr(scale, "dtype") and not isinstance(scale, numbers.Number)
-    if traced:
-        return
-    real = isinstance(scale, numbers.Real) and not isinstance(scale, bool)
-    if not (real and math.isfinite(scale) and scale > 0):
-        raise bad_parameter("scale", scale, "a positive number, in the units of the label")
+def checked_scale(scale: Any) -> Any:
+    """A scale, refused unless it is a positive number."""
+    return real_number("scale", scale, "a positive number, in the units of the label", lambda x: x > 0)
 
 
 def name_of(loss: Loss) -> str:
@@ -157,11 +150,13 @@ def _root(loss: Loss, x: Any, V: Any, y: Any) -> Any:
     low, high, _ = jax.lax.fori_loop(0, _EXPANSIONS, enclose, (low, high, width))
 
     def improve(_: int, state: Any) -> Any:
-        low, high, u = state
+        low, high, u, last = state
         F = equation(u)
         low, high = jnp.where(F <= 0, u, low), jnp.where(F >= 0, u, high)
         newton = u - F / (1 + V * loss.curvature(u, y))
-        inside = (newton > low) & (newton < high)
-        return low, high, jnp.where(F == 0, u, jnp.where(inside, newton, (low + high) / 2))
+        # Newton steps that do not shrink may go round in a circle between the bounds: halve those instead.
+        taken = (newton > low) & (newton < high) & (jnp.abs(newton - u) < last / 2)
+        new = jnp.where(F == 0, u, jnp.where(taken, newton, (low + high) / 2))
+        return low, high, new, jnp.abs(new - u)
 
-    return jax.lax.fori_loop(0, _STEPS, improve, (low, high, (low + high) / 2))[2]
+    return jax.lax.fori_loop(0, _STEPS, improve, (low, high, (low + high) / 2, high - low))[2]

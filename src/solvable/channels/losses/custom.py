@@ -114,19 +114,31 @@ def _structure(loss: Custom, y: float) -> tuple[tuple[tuple[float, float, float]
     breaks = find_breaks(Target(lambda u: loss.profile(u, y), projections=1), _REACH)
     near = _NEAR * (1 + np.abs(breaks))
 
-    def side(sign: float) -> np.ndarray:
-        at = jnp.asarray(breaks + sign * near)
-        return np.asarray(loss.slope(at, y) - sign * near * loss.curvature(at, y))
+    def side(sign: float) -> tuple[np.ndarray, ...]:
+        """Value, slope and curvature at the breaks, from one side."""
+        step = sign * near
+        at = jnp.asarray(breaks + step)
+        curvature = loss.curvature(at, y)
+        slope = loss.slope(at, y) - step * curvature
+        return tuple(np.asarray(part) for part in (loss.profile(at, y) - step * slope, slope, curvature))
 
     kinks, splits = [], []
     if breaks.size:
-        for b, left, right in zip(breaks, side(-1.0), side(1.0), strict=True):
-            sharp = abs(right - left) > _JUMP * (1 + abs(left) + abs(right))
-            kinks += [(float(b), float(left), float(right))] if sharp else []
-            splits += [] if sharp else [float(b)]
+        ends = (zip(*side(sign), strict=True) for sign in (-1.0, 1.0))
+        for b, (value, left, bend), (next_value, right, next_bend) in zip(breaks, *ends, strict=True):
+            if _jumps(value, next_value):
+                raise bad_parameter("loss", loss.name, "continuous in z")
+            if _jumps(left, right):
+                kinks.append((float(b), float(left), float(right)))
+            elif _jumps(bend, next_bend):  # else rounding looked like a break
+                splits.append(float(b))
     if any(left > right for _, left, right in kinks):
         raise bad_parameter("loss", loss.name, "without kinks that point upwards")
     grid = jnp.linspace(-_REACH, _REACH, 16001)
     curvature = np.asarray(loss.curvature(grid, y))
     lowest = float(np.min(curvature[np.isfinite(curvature)], initial=0.0))
     return tuple(kinks), tuple(splits), min(lowest, 0.0) if lowest < -1e-9 else 0.0
+
+
+def _jumps(left: float, right: float) -> bool:
+    return bool(abs(right - left) > _JUMP * (1 + abs(left) + abs(right)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 
-from solvable.channels.losses.base import Kinks, ResidualLoss, check_scale
+from solvable.channels.losses.base import Kinks, ResidualLoss, checked_scale
 
 
 class Square(ResidualLoss):
@@ -28,10 +29,7 @@ class Square(ResidualLoss):
 class Huber(ResidualLoss):
     """r^2 / 2 up to |r| = a, then a |r| - a^2 / 2, with a = `scale`: large residuals count linearly."""
 
-    scale: float = 1.0
-
-    def __check_init__(self):
-        check_scale(self)
+    scale: float = eqx.field(default=1.0, converter=checked_scale)
 
     def profile(self, u: Any, y: Any) -> Any:
         inner = jnp.clip(u, -self.scale, self.scale)
@@ -75,10 +73,7 @@ class Tukey(ResidualLoss):
     Not convex: f'' = (1 - s)(1 - 5 s) with s = (r/c)^2 is as low as -4/5.
     """
 
-    scale: float = 3.0
-
-    def __check_init__(self):
-        check_scale(self)
+    scale: float = eqx.field(default=3.0, converter=checked_scale)
 
     def profile(self, u: Any, y: Any) -> Any:
         return self.scale**2 / 6 * (1 - self._rest(u) ** 3)
@@ -108,10 +103,7 @@ class Cosine(ResidualLoss):
     Not convex: f'' = cos(r/c) is as low as -1.
     """
 
-    scale: float = 1.0
-
-    def __check_init__(self):
-        check_scale(self)
+    scale: float = eqx.field(default=1.0, converter=checked_scale)
 
     def profile(self, u: Any, y: Any) -> Any:
         return self.scale**2 * (1 - jnp.cos(self._angle(u)))

@@ -3,7 +3,7 @@ r"""Empirical risk minimisation on one instance of an index model: message passi
 Message passing is the engine's loop with the proximal step of the loss as output denoiser and the penalty's as signal
 denoiser; V is the mean response of the weights and A that of the samples,
 
-    omega = X w - V g_old,   g = (prox_V(omega) - omega)/V,   A = (1/d) sum_i h_i,   w = f(X^T g + A w, A),   V = mean f'.
+    omega = X w - V g_old,  g = (prox_V(omega) - omega)/V,  A = (1/d) sum_i h_i,  w = f(X^T g + A w, A),  V = mean f'.
 
 A fixed point is a stationary point of the risk. At any estimate V and A follow from one equation, and with them the
 replicon of the run, $R = \frac1d\sum_i h_i^2 \cdot \frac1d\sum_k f_k'^2$.

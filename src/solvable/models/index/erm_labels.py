@@ -17,9 +17,9 @@ from solvable.channels.label_models import (
     LogisticClasses,
     PiecewiseClasses,
 )
+from solvable.channels.logit import Logit
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
-from solvable.channels.logit import Logit
 from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.models.index.multi_index import MultiIndex
 from solvable.numerics.gaussian import gauss_legendre, gaussian_panels, normal_density, normal_trapezoid, standard_edges
@@ -63,7 +63,9 @@ def facts(model: MultiIndex) -> Facts:
     turned = sum(p * beta for p, beta, _ in parts)
     edges, classes = (shape.edges, shape.value_lower) if shape.flat.all() else (None, None)
     if isinstance(channel, BINARY):
-        return Facts(slope, power, turned * _agreement(channel), np.float64(1.0), edges, classes, (-1.0, 1.0))
+        return Facts(
+            slope, power, np.float64(turned * _agreement(channel)), np.float64(1.0), edges, classes, (-1.0, 1.0)
+        )
     noise = sum(p * D for p, _, D in parts)
     labels = None
     if classes is not None and noise == 0:
@@ -111,6 +113,12 @@ def _parts(model: MultiIndex) -> list[tuple[float, float, float]]:
     if model.named_channel is not None and not isinstance(model.named_channel, BINARY):
         return [(1.0, 1.0, model.named_channel.noise)]
     return [part for part in model.components if part[0] > 0]
+
+
+def is_noiseless_linear(model: MultiIndex) -> bool:
+    """Whether every label is the same multiple of its projection."""
+    parts = _parts(model)
+    return parts == [(1.0, 1.0, 0.0)] and model.target.projections == 1 and _linear_slope(model.target) is not None
 
 
 def _classes(edges: np.ndarray, classes: np.ndarray, labels: tuple[float, ...], parts: list, loss: Loss) -> ClassLabels:

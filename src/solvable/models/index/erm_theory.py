@@ -22,6 +22,7 @@ import numpy as np
 from solvable.channels.label_models import LabelModel
 from solvable.channels.losses import Loss, Square
 from solvable.channels.proximal import panel
+from solvable.core.checks import is_traced
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
@@ -36,7 +37,7 @@ from solvable.priors.penalties import Lasso, Ridge
 _ROUNDING = 1e-12
 _MORE_STARTS = ((0.3, 0.0, 1.0), (0.5, 2.0, 2.0), (0.9, 5.0, 5.0))
 _UNSOLVED = (int(Status.MAX_STEPS), int(Status.NONFINITE))
-_solve, _step, _moved = (eqx.filter_jit(function) for function in (solve, step, moved))
+_solve, _step, _moved = eqx.filter_jit(solve), eqx.filter_jit(step), eqx.filter_jit(moved)
 _ORDER = ("q", "V", "m_hat", "q_hat", "V_hat", "energy")
 NAMES = (*METRICS, "training_loss", "replicon", "active_fraction", "m", *_ORDER)
 """The order in which metrics and order parameters are given."""
@@ -64,7 +65,7 @@ def _solved(model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, a
     starts = _starts(learner, known)
     # One alpha at a time: a common loop would run every point for as long as the slowest one takes.
     rows = [_best(fixed, value, starts) for value in np.where(alpha > 0, alpha, 1.0)]
-    if _traced(problem):
+    if is_traced(problem):
         rows = [_moved(row, problem, value) for row, value in zip(rows, alpha, strict=True)]
         return jax.tree.map(lambda *column: jnp.stack(column), *rows)
     points = jax.tree.map(lambda *column: np.array(column), *rows)
@@ -224,7 +225,3 @@ def _metrics(known: Facts, margin: bool, sparse: bool, c: Any, q: Any, replicon:
 def _as_array(leaf: Any) -> np.ndarray:
     """A number as an array, without its derivative where it has one."""
     return np.asarray(jax.lax.stop_gradient(leaf), dtype=float)
-
-
-def _traced(tree: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))

@@ -46,6 +46,9 @@ class MultiIndex(Model):
         "estimation_error": "|W_hat - W*|^2 / d, up to the symmetries of the target, such as w* -> -w* for an even one",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",
+        "training_loss": "mean loss on the training samples, without the penalty",
+        "replicon": "stability of a minimum of the risk against splitting into many: theory holds below 1",
+        "active_fraction": "share of the weights that are not zero",
     }
 
     target: Target = eqx.field(static=True)

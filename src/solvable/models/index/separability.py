@@ -13,9 +13,12 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
-from solvable.models.index.erm_labels import BINARY, facts, probability_of_one
+from solvable.core.registry import thresholds_of
+from solvable.engine.erm import ERM
+from solvable.models.index.erm_labels import BINARY, check_loss, facts, is_noiseless_linear, probability_of_one
 from solvable.models.index.multi_index import MultiIndex
 from solvable.numerics.gaussian import gaussian_panels, normal_density
+from solvable.priors.penalties import Lasso
 from solvable.targets.landscape import landscape
 
 _FLAT = 1e-12
@@ -39,6 +42,26 @@ def lasso_recovery(density: float) -> float:
 
     found = minimize_scalar(needed, bounds=(0.0, 40.0), method="bounded", options={"xatol": 1e-10})
     return float(min(found.fun, needed(0.0)))  # type: ignore[attr-defined]
+
+
+@thresholds_of(MultiIndex, ERM)
+def erm_thresholds(model: MultiIndex, learner: ERM) -> dict[str, float]:
+    """Where the minimiser of the risk changes its nature as its penalty vanishes.
+
+    - `separability`, of a classification loss: below it a hyperplane separates the labels, and the loss has no minimum.
+    - `interpolation`, of a regression loss: below it the labels are fitted exactly, at it the error is largest.
+    - `recovery`, of the l1 norm on noiseless linear labels: above it the weights are found exactly.
+    """
+    known = facts(model)
+    check_loss(learner.loss, known)
+    if learner.loss.margin:
+        return {"separability": separability(model)}
+    found = {"interpolation": 1.0}
+    if isinstance(learner.penalty, Lasso) and is_noiseless_linear(model):
+        found["recovery"] = lasso_recovery(
+            sum(weight for weight, mean, spread in model.prior.mixture() if mean or spread)
+        )
+    return found
 
 
 def _excess(a: np.ndarray) -> np.ndarray:
