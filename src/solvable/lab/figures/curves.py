@@ -153,3 +153,44 @@ def growth_of_run(model: Model, alpha: float, d: int, seed: int) -> float:
     with single_thread():
         details = simulate(model, Spectral("asymmetric"), alpha=alpha, d=d, seed=seed).details
     return float(np.mean([np.real(block[0]) for block in details["eigenvalues"]]))
+
+
+def metric_of_run(model: Model, learner: Learner, alpha: float, d: int, seed: int, metric: str) -> float:
+    """A metric of one run; NaN where the algorithm found no minimum."""
+    from solvable.lab.grids import run_once
+
+    outcome = run_once(model, learner, d, seed, {"alpha": alpha})
+    return float(outcome[metric]) if outcome.converged else np.nan
+
+
+def mean(values: Any) -> Estimate:
+    """The mean of independent runs with its standard error; NaN is a run that gave nothing."""
+    values = np.asarray(values, dtype=float)
+    values = values[np.isfinite(values)]
+    if values.size < 2:
+        return Estimate(np.nan, np.nan)
+    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)))
+
+
+def lowest(x: Any, values: Any) -> Estimate:
+    """Where the mean of curves is lowest: `values[i, k]` is what run k gave at x[i].
+
+    The minimum is that of a cubic spline through the means, its standard error that of the jackknife over the runs. The
+    same runs are needed at every x, so that what a run adds to its whole curve does not move the minimum. It is NaN
+    where the lowest mean is the first or the last one.
+    """
+    values = np.asarray(values, dtype=float)
+    count = values.shape[1]
+    drawn = np.array([_lowest_of(x, np.delete(values, k, axis=1).mean(axis=1)) for k in range(count)])
+    error = np.sqrt((count - 1) / count * np.sum((drawn - drawn.mean()) ** 2))
+    return Estimate(_lowest_of(x, values.mean(axis=1)), float(error))
+
+
+def _lowest_of(x: Any, means: np.ndarray) -> float:
+    from scipy.interpolate import CubicSpline
+
+    if not np.isfinite(means).all() or np.argmin(means) in (0, len(means) - 1):
+        return float("nan")
+    spline = CubicSpline(x, means)
+    places = spline.derivative().roots(extrapolate=False)
+    return float(places[np.argmin(spline(places))])

@@ -65,7 +65,7 @@ def mark_estimates(ax: Axes, verdicts: Sequence[Verdict], height: float = 0.03) 
     ax.legend(handles, labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
 
 
-def draw_theory(ax: Axes, x: Any, y: Any, number: int, label: str, **look: Any) -> None:
+def draw_theory(ax: Axes, x: Any, y: Any, number: int, label: str | None, **look: Any) -> None:
     """A line in the colour and dashes of that number."""
     look = {"color": plots.COLORS[number], "linestyle": plots.DASHES[number % len(plots.DASHES)], **look}
     ax.plot(x, y, label=label, **look)

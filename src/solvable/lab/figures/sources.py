@@ -82,3 +82,21 @@ GIRARDIN = Source(
     2026,
     "arXiv:2606.28242",
 )
+DONOHO_TANNER = Source(
+    "Donoho, Tanner",
+    "Counting faces of randomly projected polytopes when the projection radically lowers dimension",
+    2009,
+    "J. Amer. Math. Soc. 22, 1",
+)
+HASTIE = Source(
+    "Hastie, Montanari, Rosset, Tibshirani",
+    "Surprises in high-dimensional ridgeless least squares interpolation",
+    2022,
+    "Ann. Statist. 50, 949, arXiv:1903.08560",
+)
+VILUCCHIO = Source(
+    "Vilucchio, Troiani, Erba, Krzakala",
+    "Asymptotic characterisation of robust empirical risk minimisation performance in the presence of outliers",
+    2023,
+    "arXiv:2305.18974",
+)
