@@ -1,7 +1,7 @@
 """The theory of empirical risk minimisation against simulations written from the definitions alone.
 
-`tests/reference/erm_blind.py` made the values, without this package, at two sizes; the theory must lie within 4 standard
-errors of each.
+`tests/reference/erm_blind.py` made the values, without this package, at two sizes; the theory must lie within 4
+standard errors of each.
 """
 
 from __future__ import annotations

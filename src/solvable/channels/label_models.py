@@ -70,13 +70,14 @@ class LinearLabels(LabelModel):
 
 
 class CurvedLabels(LabelModel):
-    """Any function of z plus noise, as rows of (z, y) with weights.
+    """Any function of z plus noise, as rows of (z, y) with weights, and with those of a coarser rule.
 
     For a loss of the residual `y` is the label without noise and `noise` its variance, since y - omega is Gaussian
     given z; for any other loss `y` has the noise in it and `noise` is zero.
     """
 
     weight: Any
+    coarse: Any
     z: Any
     y: Any
     noise: Any
@@ -88,9 +89,10 @@ class CurvedLabels(LabelModel):
             return _moments(field_rule(loss, y, V, mean, jnp.sqrt(jnp.maximum(variance, _SMALLEST)), panel))
 
         mean_slope, *others = jax.lax.map(lambda args: row(*args), (self.z, self.y, self.noise), batch_size=32)
-        power, response, stiffness, value = (self.weight @ part for part in others)
+        weight = panel.full * self.weight + (1 - panel.full) * self.coarse
+        power, response, stiffness, value = (weight @ part for part in others)
         sign = 1.0 if loss.residual else -1.0
-        push = sign * (self.weight * self.z) @ mean_slope + m * response
+        push = sign * (weight * self.z) @ mean_slope + m * response
         return Averages(push, power, response, stiffness, value)
 
 

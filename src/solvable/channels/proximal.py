@@ -24,17 +24,19 @@ _SQRT_2PI = 2.5066282746310002
 
 
 class Panel(NamedTuple):
-    """Nodes and weights on [0, 1] that every panel carries."""
+    """Nodes and weights on [0, 1] that every panel carries; `full` is 0 for a coarse rule that tells the error."""
 
     t: Any
     w: Any
+    full: Any = 1.0
 
 
 def panel(nodes: int = NODES) -> Panel:
     """The Gauss-Legendre rule, filled up to `NODES` with nodes of no weight, so that rules share compiled code."""
     t, w = gauss_legendre(nodes)
     idle = NODES - nodes
-    return Panel(np.concatenate([t, np.full(idle, 0.5)]), np.concatenate([w, np.zeros(idle)]))
+    filled = np.concatenate([t, np.full(idle, 0.5)]), np.concatenate([w, np.zeros(idle)])
+    return Panel(*filled, np.float64(nodes == NODES))
 
 
 class FieldRule(NamedTuple):
@@ -53,7 +55,7 @@ class FieldRule(NamedTuple):
 def field_rule(loss: Loss, y: Any, V: Any, mean: Any, scale: Any, panel: Panel, cuts: Any = None) -> FieldRule:
     """The rule for one label y, V, mean and scale (numbers); `cuts` are more places of the field to split at."""
     x, u = _edges(loss, y, V, mean, scale, cuts)
-    t, w = panel
+    t, w, _ = panel
     dx, du = jnp.diff(x)[:, None], jnp.diff(u)[:, None]
     at_kink = du <= 0
     place = u[:-1, None] + du * t

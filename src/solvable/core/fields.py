@@ -48,9 +48,9 @@ def field_names(module: Any) -> list[str]:
     own = [field.name for field in dataclasses.fields(module)]
     shortest: dict[Path, str] = {}
     for name, path in number_paths(module).items():
-        if len(path) > 1 and (path not in shortest or len(name) < len(shortest[path])):
+        if len(path) > 1 and name not in own and (path not in shortest or len(name) < len(shortest[path])):
             shortest[path] = name
-    return [*own, *(name for name in shortest.values() if name not in own)]
+    return [*own, *shortest.values()]
 
 
 def has_field(module: Any, name: str) -> bool:

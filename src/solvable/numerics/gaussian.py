@@ -38,6 +38,23 @@ def graded_legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @functools.cache
+def nested_fejer(nodes: int = 15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fejer's second rule on [0, 1] with 2^k - 1 nodes, and the weights of the rule on every second of them.
+
+    The nodes are open, so that a jump at an end does no harm, and the difference of the two rules tells the error.
+    """
+
+    def weights(count: int) -> np.ndarray:
+        angle = np.pi * np.arange(1, count + 1) / (count + 1)
+        odd = np.arange(1, count + 1, 2)
+        return 2 * np.sin(angle) / (count + 1) * (np.sin(np.outer(angle, odd)) / odd).sum(axis=1)
+
+    coarse = np.zeros(nodes)
+    coarse[1::2] = weights(nodes // 2)
+    return (1 - np.cos(np.pi * np.arange(1, nodes + 1) / (nodes + 1))) / 2, weights(nodes), coarse
+
+
+@functools.cache
 def normal_trapezoid(step: float = 0.2, radius: float = 6.0) -> tuple[np.ndarray, np.ndarray]:
     """Nodes and weights for E f(x), x ~ N(0, 1), f analytic: the trapezoidal rule, weights summing to one."""
     half = int(radius / step)

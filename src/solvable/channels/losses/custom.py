@@ -25,7 +25,7 @@ from solvable.targets.target import Target
 _REACH = 40.0
 _NEAR = 1e-6
 _JUMP = 1e-5
-_LABELS = (-2.7, -1.0, -0.4, 1.0, 1.9)
+_LABELS = (-8.0, -2.7, -1.0, -0.4, 1.0, 1.9, 6.0)
 _OUTPUTS = (-3.1, -0.9, 0.35, 1.3, 2.2)
 
 

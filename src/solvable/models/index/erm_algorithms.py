@@ -28,9 +28,9 @@ from solvable.models.index.erm_rows import SampleLoss
 from solvable.models.index.multi_index import MultiIndex
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
-_MAX_STEPS = 3000
 _TOLERANCE = 1e-9
-_DAMPINGS = (0.7, 0.3)
+_DAMPINGS = {0.7: 1000, 0.3: 2000}
+"""The weights of a new step that are tried in turn, with the most steps of each."""
 _WIDEST = 1e9
 _GRID = 150
 
@@ -50,16 +50,20 @@ class ProximalOutput:
 
 
 class PenalisedSignal:
-    """The signal denoiser of a penalty, at the precision that the labels found; V moves as slowly as the weights."""
+    """The signal denoiser of a penalty, at the precision that the labels found; V moves as slowly as the weights.
+
+    `estimate` is the last one: a lasso's zeros are exact there, and not in the damped iterate.
+    """
 
     def __init__(self, penalty: Penalty, output: ProximalOutput, damping: float):
         self._penalty, self._output, self._damping = penalty, output, damping
+        self.estimate = np.zeros((0, 1))
 
     def __call__(self, B: np.ndarray) -> SignalStep:
         A = self._output.A
-        estimate, response = self._penalty.denoise(B, A)
+        self.estimate, response = self._penalty.denoise(B, A)
         self._output.V += self._damping * (max(response, 1e-12) - self._output.V)
-        return SignalStep(estimate, np.full((1, 1), response), np.full((1, 1), A))
+        return SignalStep(self.estimate, np.full((1, 1), response), np.full((1, 1), A))
 
 
 @simulation(MultiIndex, ERM)
@@ -112,20 +116,22 @@ def _message_passing(learner: ERM, data: Data, rng: np.random.Generator) -> Mini
     d = data.X.shape[1]
     samples = SampleLoss(learner.loss, data.y)
     done = 0
-    for damping in _DAMPINGS:  # smaller steps where the first do not settle
+    for damping, steps in _DAMPINGS.items():  # smaller steps where the first do not settle
         output = ProximalOutput(samples, d)
+        signal = PenalisedSignal(learner.penalty, output, damping)
         report = amp(
             Dense(data.X),
             output,
-            PenalisedSignal(learner.penalty, output, damping),
+            signal,
             np.zeros((d, 1)),
             rng,
             damping=damping,
-            max_steps=_MAX_STEPS,
+            max_steps=steps,
             tolerance=_TOLERANCE,
             vmin=0.0,  # V is the response of the weights, and has no floor
         )
         done += report.iterations
         if report.converged:
             break
-    return Minimum(report.estimate[:, 0], report.converged, done)
+    estimate = signal.estimate if report.converged else report.estimate
+    return Minimum(estimate[:, 0], report.converged, done)

@@ -11,7 +11,6 @@ from scipy.special import ndtr
 from solvable.channels.closed import Probit
 from solvable.channels.label_models import (
     ClassLabels,
-    CurvedLabels,
     LabelModel,
     LinearLabels,
     LogisticClasses,
@@ -21,12 +20,12 @@ from solvable.channels.logit import Logit
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
 from solvable.core.errors import NotSolvable, bad_parameter
+from solvable.models.index.label_rows import curved_labels
 from solvable.models.index.multi_index import MultiIndex
-from solvable.numerics.gaussian import gauss_legendre, gaussian_panels, normal_density, normal_trapezoid, standard_edges
-from solvable.targets.landscape import Landscape, landscape
+from solvable.numerics.gaussian import gaussian_panels
+from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 
-_ROW_NODES = 8
 _MOMENT_NODES = 48
 BINARY = (Probit, Logit)
 """Channels whose labels are +-1 at random given z."""
@@ -105,7 +104,7 @@ def label_model(model: MultiIndex, loss: Loss, known: Facts) -> LabelModel:
     if gradient is not None and loss.residual:
         p, beta, noise = (np.array(column, float) for column in zip(*parts, strict=True))
         return LinearLabels(p, gradient * beta, noise)
-    return _rows(landscape(model.target), parts, loss)
+    return curved_labels(model.target, parts, loss)
 
 
 def _parts(model: MultiIndex) -> list[tuple[float, float, float]]:
@@ -128,34 +127,6 @@ def _classes(edges: np.ndarray, classes: np.ndarray, labels: tuple[float, ...], 
         share += p * (np.abs(values[:, None] - beta * classes) <= 1e-9 * (1 + np.abs(values[:, None])))
     even = labels == (-1.0, 1.0) and np.allclose(edges, -edges[::-1]) and np.allclose(share, share[::-1, ::-1])
     return ClassLabels(values, PiecewiseClasses(edges, share, np.float64(0.0)), loss.mirrored and bool(even))
-
-
-def _rows(shape: Landscape, parts: list, loss: Loss) -> CurvedLabels:
-    """Rows over z, cut at the edges of the target; over the noise too for a loss that is not of the residual."""
-    z, weight = _gaussian_rule(shape.edges)
-    label = shape.target.numpy(z[:, None])
-    rows = []
-    for p, beta, noise in parts:
-        if loss.residual or noise == 0:
-            rows.append((p * weight, z, beta * label, np.full_like(z, noise)))
-            continue
-        xi, xi_weight = normal_trapezoid(0.5, 6.0)
-        y = beta * label[:, None] + np.sqrt(noise) * xi
-        joint = (p * weight[:, None] * xi_weight).ravel()
-        kept = joint > 1e-13
-        rows.append(tuple(part[kept] for part in (joint, np.repeat(z, len(xi)), y.ravel(), np.zeros(y.size))))
-    weight, z, y, noise = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return CurvedLabels(weight / weight.sum(), z, y, noise)
-
-
-def _gaussian_rule(breaks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights for an average over z ~ N(0, 1) of a function that is smooth between the breaks."""
-    ends = standard_edges(breaks, 7.5)
-    t, w = gauss_legendre(_ROW_NODES)
-    width = np.diff(ends)[:, None]
-    z = (ends[:-1, None] + width * t).ravel()
-    weight = (width * w).ravel() * normal_density(z)
-    return z[weight > 1e-14], weight[weight > 1e-14]
 
 
 @functools.lru_cache(maxsize=64)

@@ -178,7 +178,7 @@ def _least_squares(moments: tuple[Any, Any], strength: Any, alpha: Any) -> Proxi
     shrink = jnp.where(alpha > 0, left / jnp.where(alpha > 0, alpha, 1.0), strength / (1 + strength))
     loss = (power - 2 * gamma * (gamma * S) + q) * shrink**2 / 2
     c = gamma * S / jnp.sqrt(jnp.where(q > 0, q, 1.0))
-    stable = (room >= 0) & (total > 0) & ((left > 0) | (strength == 0)) & ((strength >= 0) | (alpha > 1))
+    stable = (room >= 0) & (total > 0) & ((left > 0) | (strength == 0) | (alpha == 0)) & ((strength >= 0) | (alpha > 1))
     status = jnp.where(stable, int(Status.CONVERGED), int(Status.OUT_OF_DOMAIN))
     status = jnp.where(stable & (rest <= 0), int(Status.DIVERGED), status)
     V = jnp.where(left > 0, S / jnp.where(left > 0, left, 1.0), jnp.inf)
