@@ -29,8 +29,7 @@ STRENGTHS = {
     10.0: (-3.2, -2.6, -2.2, -1.8, -1.4, -1.0, 0.0, 1.5, 3.0),
     20.0: (-8.5, -6.5, -5.7, -4.9, -4.1, -3.3, -2.0, 0.5, 2.0),
 }
-"""The strengths of the runs of the square loss, dense around the best one; on curves of theory `lowest` then errs by 1 %
-at most."""
+"""The strengths of the runs of the square loss, dense around the best one: `lowest` errs by 1 % on such a grid."""
 HIGHEST = 4.0
 OUTLYING = 1.0
 """The noise of the labels without signal in the comparison of losses."""
