@@ -128,13 +128,7 @@ SLOW = {
     "logistic, logit",
     "cubic target",
 }
-COARSE = pytest.mark.xfail(
-    strict=True, reason="eight nodes over z on each panel: relative errors of 1e-7, 8e-4 and 1e-3, in no uncertainty"
-)
-DEFECTS = {"curved target", "steep target", "cubic target"}
-NAMES = [
-    pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW) + [COARSE] * (name in DEFECTS)) for name in SETTINGS
-]
+NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SETTINGS]
 
 
 @functools.cache
@@ -174,7 +168,7 @@ QUICK = {"huber", "absolute", "hinge, sign", "square"}
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK) + [COARSE] * (n in DEFECTS)) for n in SETTINGS],
+    [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in SETTINGS],
 )
 def test_uncertainty_covers_what_fine_quadrature_changes(name):
     """The averages by 40 nodes on each panel, at the order parameters reported, and what the penalty makes of them.

@@ -1,7 +1,7 @@
 """Rows of (z, y) for averages over a continuous label, by a nested rule that tells its own error.
 
 The panels are cut at the edges of the target and halved until functions of the residual y - m z, steep at the scale of
-the noise or a tenth of the label's, are integrated to 1e-8. The rule with every second node is the coarse one.
+the noise or a tenth of the label's, are integrated to 1e-9. The rule with every second node is the coarse one.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 
 _RADIUS = 7.5
-_ENOUGH = 1e-8
-_MOST_PANELS = 32
+_ENOUGH = 1e-9
+_MOST_PANELS = 48
 _SLOPES = (0.0, 0.5, 1.0)
 
 

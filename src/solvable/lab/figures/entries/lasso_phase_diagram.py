@@ -1,6 +1,6 @@
 """Which sparse weights the lasso recovers from labels without noise, beside what is possible.
 
-The map is the error of theory at a strength of 0.001. As the strength vanishes the estimate is the one of least l1 norm
+The map is the error of theory at a strength of 0.001, grey where its equations were not solved. As the strength vanishes the estimate is the one of least l1 norm
 that fits the labels, and exact from Donoho and Tanner's curve on. Runs are of that limit, a linear programme; their
 threshold is the alpha where half of them are exact up to rounding, extrapolated in the dimension (see `estimators`).
 Bayes-optimal message passing, which knows the law of the weights, needs fewer samples, and as many as there are weights
@@ -26,6 +26,8 @@ SIMULATED = {0.05: 0.204, 0.2: 0.511, 0.4: 0.75, 0.6: 0.89}
 """The density of the weights in the runs, and around which alpha they are made."""
 RECOVERED = 1e-8
 """The error below which the weights are recovered up to rounding."""
+LOWEST = 0.02
+"""Where the map begins in alpha."""
 LEAST, MOST = 1e-6, 1.0
 """The ends of the colour scale."""
 
@@ -35,9 +37,10 @@ def gather(effort: Effort) -> Material:
 
     cells = effort.pick(16, 48)
     middles = (np.arange(cells) + 0.5) / cells
+    up = LOWEST + (1 - LOWEST) * middles
     learner = sv.ERM(sv.losses.Square(), sv.Lasso(STRENGTH))
     curve = sv.phase_diagram(
-        model(0.5), learner, ("rho", middles), ("alpha", middles), METRIC, marks=False, progress=effort.progress
+        model(0.5), learner, ("rho", middles), ("alpha", up), METRIC, marks=False, progress=effort.progress
     )
     rho = np.linspace(0.005, 0.995, 100)
     coarse = np.array(effort.pick((0.05, 0.3, 0.8), (0.01, 0.03, 0.07, *np.arange(0.15, 0.96, 0.1), 0.99)))
@@ -47,7 +50,7 @@ def gather(effort: Effort) -> Material:
         "coarse": coarse,
         "algorithmic": np.array(in_processes(algorithmic, [(float(density),) for density in coarse], effort)),
     }
-    d, seeds = effort.pick(((40, 120), (16, 8)), ((60, 240), (40, 16)))
+    d, seeds = effort.pick(((40, 120), (16, 8)), ((60, 240), (80, 24)))
     width = effort.pick(np.arange(-0.12, 0.121, 0.04), np.arange(-0.12, 0.121, 0.03))
     for density, middle in SIMULATED.items():
         # The transition is the narrower the fewer the weights.
@@ -113,7 +116,7 @@ def draw(found: Material, verdicts):
         ax = figure.add_subplot()
         curve = found.curves["theory"]
         theory = curve.theory(METRIC).where(curve.dataset["status"] == 0).isel(learner=0)
-        edges = [np.linspace(0.0, 1.0, theory.sizes[name] + 1) for name in ("rho", "alpha")]
+        edges = [np.linspace(low, 1.0, theory.sizes[name] + 1) for name, low in (("rho", 0.0), ("alpha", LOWEST))]
         cells = np.ma.masked_invalid(theory.transpose("alpha", "rho").values)
         ax.set_facecolor("0.8")
         mesh = ax.pcolormesh(*edges, cells, norm=LogNorm(LEAST, MOST), cmap="cividis", rasterized=True)
@@ -124,7 +127,12 @@ def draw(found: Material, verdicts):
         ax.plot(known, needed, color="black", linestyle="--", label="Bayes-optimal message passing")
         ax.plot([0, 1], [0, 1], color="black", linestyle=":", label=r"possible: $\alpha = \rho$")
         _draw_boundaries(ax, found, verdicts)
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel=r"share of weights that are not zero, $\rho$", ylabel=r"$\alpha = n/d$")
+        ax.set(
+            xlim=(0, 1),
+            ylim=(LOWEST, 1),
+            xlabel=r"share of weights that are not zero, $\rho$",
+            ylabel=r"$\alpha = n/d$",
+        )
         legend = figure.legend(loc="outside upper center", ncols=2, facecolor="0.75", frameon=True, edgecolor="none")
         legend.get_frame().set_alpha(1.0)
     return figure

@@ -131,9 +131,9 @@ def _draw_errors(ax, found: Material) -> None:
         runs = _errors(found, f"{alpha:g}")
         draw_runs(ax, runs["penalty"], runs, number, None if number else f"runs at $d = {d}$", fmt="o")
     for number, alpha in enumerate(ALPHAS):
-        look = {"color": plots.COLORS[number], "markeredgecolor": "black", "zorder": 5}
+        look = {"color": plots.COLORS[number], "markeredgecolor": "black", "zorder": 1.5}
         label = "best strength" if number == 0 else None
-        ax.plot(*found.values[f"best_{alpha:g}"], "*", markersize=9, mew=0.6, label=label, **look)
+        ax.plot(*found.values[f"best_{alpha:g}"], "*", markersize=11, mew=0.6, label=label, **look)
     ax.axvline(0.0, color="0.6", linewidth=0.6, zorder=0)
     ax.set(yscale="log", xlabel=r"strength of the ridge, $\lambda$", ylabel="estimation error")
     ax.set_ylim(0.03, 3.0)
