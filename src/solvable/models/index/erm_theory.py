@@ -59,8 +59,10 @@ def empirical_risk(model: MultiIndex, learner: ERM, alpha: np.ndarray) -> Predic
 
 def _solved(model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, alpha: np.ndarray) -> ProximalPoint:
     """The fixed points at every alpha > 0, and what is known without solving elsewhere."""
-    mixture = tuple(zip(*model.prior.mixture(), strict=True))
-    problem = Problem(learner.loss, labels, learner.penalty, tuple(np.array(column, float) for column in mixture))
+    # A ridge sees only the variance of the weights, which is one for every prior.
+    law = model.prior.mixture() if isinstance(learner.penalty, Lasso) else ((1.0, 0.0, 1.0),)
+    mixture = tuple(np.array(column, float) for column in zip(*law, strict=True))
+    problem = Problem(learner.loss, labels, learner.penalty, mixture)
     fixed = jax.tree.map(_as_array, problem)
     starts = _starts(learner, known)
     # One alpha at a time: a common loop would run every point for as long as the slowest one takes.
@@ -69,7 +71,7 @@ def _solved(model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, a
         rows = [_moved(row, problem, value) for row, value in zip(rows, alpha, strict=True)]
         return jax.tree.map(lambda *column: jnp.stack(column), *rows)
     points = jax.tree.map(lambda *column: np.array(column), *rows)
-    return _limits(learner, known, labels, points, alpha, separability(model) if learner.loss.margin else 0.0)
+    return _limits(model, learner, known, labels, points, alpha)
 
 
 def _best(problem: Problem, alpha: float, starts: np.ndarray) -> ProximalPoint:
@@ -113,7 +115,7 @@ def _starts(learner: ERM, known: Facts) -> Any:
 
 
 def _limits(
-    learner: ERM, known: Facts, labels: LabelModel, points: ProximalPoint, alpha: np.ndarray, separable: float
+    model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, points: ProximalPoint, alpha: np.ndarray
 ) -> ProximalPoint:
     """What a vanishing alpha or a strength of zero leave, in place of fixed points that do not exist there."""
     strength = float(learner.penalty.strength)
@@ -125,7 +127,7 @@ def _limits(
             fitted = fitted._replace(status=np.full(alpha.shape, int(Status.UNSTABLE)))
         points = _replaced(points, (alpha > 0) & (alpha <= 1), fitted)
     if strength == 0 and learner.loss.margin:
-        points = _replaced(points, (alpha > 0) & (alpha <= separable), _constant(points, Status.DIVERGED))
+        points = _replaced(points, (alpha > 0) & (alpha <= separability(model)), _constant(points, Status.DIVERGED))
     if (alpha == 0).any():
         points = _replaced(points, alpha == 0, _untrained(learner, labels, points))
     return points
