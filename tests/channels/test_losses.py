@@ -198,7 +198,11 @@ def test_prox_is_the_minimum(given, V):
         assert np.all(np.abs(u - grid[np.argmin(costs, axis=1)]) <= 2e-3)
 
 
-@pytest.mark.parametrize("given", [Logistic(), Hinge(), Huber(0.8), hinge, pinball], ids=["logistic", "hinge", "huber", "own hinge", "own pinball"])
+@pytest.mark.parametrize(
+    "given",
+    [Logistic(), Hinge(), Huber(0.8), hinge, pinball],
+    ids=["logistic", "hinge", "huber", "own hinge", "own pinball"],
+)
 def test_prox_takes_arrays_of_labels_and_of_strengths(given):
     loss = as_custom(given)
     rng = np.random.default_rng(1)

@@ -11,6 +11,7 @@ import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.fields import field_names, has_field, is_number, number_paths, replaced
+from solvable.core.status import Status
 
 
 class Data(NamedTuple):
@@ -91,3 +92,7 @@ class Learner(_Named):
     """
 
     by_default: ClassVar[bool] = True
+
+    def advice(self, status: Status) -> str | None:
+        """The usual cause of a prediction that ended like this and what to try; None for that of the status itself."""
+        return None

@@ -255,7 +255,7 @@ def _failure(model: Model, learner: Learner, axes: dict[str, Any], status: Statu
     where = "".join(f", {name} = {float(value):g}" for name, value in axes.items())
     message = f"no prediction for {model}, {learner}{where}: {status.sentence}"
     message += f" ({_one_line(error)})" if error is not None else ""
-    return f"{message}; {status.advice}. Use throw=False to get the values with their status."
+    return f"{message}; {learner.advice(status) or status.advice}. Use throw=False to get the values with their status."
 
 
 def _one_line(error: Exception) -> str:

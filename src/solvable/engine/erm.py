@@ -12,7 +12,16 @@ from solvable.channels.losses import Loss, Square, as_loss
 from solvable.core.errors import bad_parameter
 from solvable.core.fields import number_paths
 from solvable.core.model import Learner
+from solvable.core.status import Status
 from solvable.priors.penalties import Penalty, Ridge, as_penalty
+
+_ADVICE = {
+    Status.UNSTABLE: "the replicon is above 1 or the proximal operator has several values: many minima compete; "
+    "take a larger penalty, more samples, or a convex loss",
+    Status.DIVERGED: "without a penalty the minimum lies at infinity, as for separable classes, or where there are as "
+    "many samples as weights; take a positive strength",
+    Status.OUT_OF_DOMAIN: "a ridge this negative leaves the risk without a minimum; raise its strength",
+}
 
 
 class ERM(Learner):
@@ -47,6 +56,9 @@ class ERM(Learner):
         if solver not in ("direct", "gamp"):
             raise bad_parameter("solver", solver, "'direct' or 'gamp'")
         self.solver = solver
+
+    def advice(self, status: Status) -> str | None:
+        return _ADVICE.get(status)
 
     def search_bounds(self, field: str, model: Any, axes: dict[str, float]) -> tuple[float, float] | None:
         """A ridge may be as negative as the lowest eigenvalue of X^T X allows for losses with l'' up to 1."""

@@ -168,7 +168,7 @@ def _step(x: Any, args: Any) -> Any:
 
 
 def _status(problem: Problem, V: Any, margin: Any, replicon: Any, ending: Any, resolved: Any) -> Any:
-    """The verdict on a fixed point; the first that applies of: not solved, no minimum, several minima, not resolved."""
+    """The verdict on a fixed point; the first that applies: runaway, not solved, no minimum, several, not resolved."""
     lowest = problem.loss.lowest_curvature
     # Of a convex problem the replicon is at most 1, and 1 itself for the absolute loss without a penalty.
     convex = (lowest >= 0) & (problem.penalty.strength >= 0)
@@ -176,4 +176,6 @@ def _status(problem: Problem, V: Any, margin: Any, replicon: Any, ending: Any, r
     solved = jnp.where(resolved, int(Status.CONVERGED), int(Status.MAX_STEPS))
     verdict = jnp.where(stable, solved, int(Status.UNSTABLE))
     verdict = jnp.where(margin > 0, verdict, int(Status.OUT_OF_DOMAIN))
-    return jax.lax.stop_gradient(jnp.where(ending == 0, verdict, ending)).astype(int)
+    verdict = jnp.where(ending == 0, verdict, ending)
+    runaway = (problem.penalty.strength < 0) & (jnp.log(V) > _LARGEST_LOG - 1)
+    return jax.lax.stop_gradient(jnp.where(runaway, int(Status.OUT_OF_DOMAIN), verdict)).astype(int)

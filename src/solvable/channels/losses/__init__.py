@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from solvable.channels.losses.base import Kinks, Loss, ResidualLoss
+from solvable.channels.losses.base import Kinks, Loss, ResidualLoss, has_single_minimum
 from solvable.channels.losses.custom import Custom
 from solvable.channels.losses.margin import Hinge, Logistic, MarginLoss
 from solvable.channels.losses.residual import Absolute, Cosine, Huber, Square, Tukey
@@ -25,6 +26,7 @@ __all__ = [
     "Square",
     "Tukey",
     "as_loss",
+    "has_single_minimum",
 ]
 
 _NAMED: dict[str, type[Loss]] = {
@@ -39,6 +41,8 @@ def as_loss(loss: Loss | str | Callable[[Any, Any], Any]) -> Loss:
     if isinstance(loss, Loss):
         return loss
     if isinstance(loss, type) and issubclass(loss, Loss):
+        if not dataclasses.fields(loss):
+            return loss()
         raise bad_parameter("loss", loss.__name__, f"an instance: write {loss.__name__}(...)")
     if isinstance(loss, str):
         name, _, scale = loss.strip().lower().partition(":")

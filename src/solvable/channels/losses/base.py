@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.core.checks import real_number
+from solvable.core.precision import float64
 
 _STEPS = 60
 _EXPANSIONS = 6
@@ -110,6 +111,18 @@ class ResidualLoss(Loss):
 def checked_scale(scale: Any) -> Any:
     """A scale, refused unless it is a positive number."""
     return real_number("scale", scale, "a positive number, in the units of the label", lambda x: x > 0)
+
+
+@float64
+def has_single_minimum(loss: Loss) -> bool:
+    """Whether a residual of zero, and no other, has the least loss; looked at from 1e-6 to 1000 on both sides."""
+    size = np.geomspace(1e-6, 1e3, 37)
+    u = np.concatenate([-size, size])
+    # Near zero the slope tells what rounding hides in the value.
+    rises = (np.asarray(loss.profile(u, 0.0 * u)) > float(loss.profile(np.zeros(1), np.zeros(1))[0])) | (
+        u * np.asarray(loss.slope(u, 0.0 * u)) > 0
+    )
+    return bool(loss.residual and np.all(rises))
 
 
 def name_of(loss: Loss) -> str:

@@ -103,9 +103,10 @@ def replicon(samples: SampleLoss, outputs: np.ndarray, penalty: Penalty, w: np.n
     lowest = samples.lowest_curvature(outputs)
     largest = min(_WIDEST, (1 - 1e-9) / max(-lowest, 1e-300))
     grid = np.linspace(-np.log(_WIDEST), np.log(largest), _GRID)
-    above = next((k for k in range(1, _GRID) if excess(grid[k]) >= 0), None)
-    # Without a penalty and with few samples V is infinite.
-    log_V = grid[-1] if above is None else brentq(excess, grid[above - 1], grid[above], xtol=1e-10)
+    above = next((k for k in range(_GRID) if excess(grid[k]) >= 0), _GRID - 1)
+    # Without a penalty and with few samples V is infinite; if all of them sit at kinks, any V gives the same R.
+    inside = above > 0 and excess(grid[above]) >= 0
+    log_V = brentq(excess, grid[above - 1], grid[above], xtol=1e-10) if inside else grid[above]
     V = float(np.exp(log_V))  # type: ignore[arg-type]
     h = samples.responses(outputs, V)
     stiffness = V**2 if share == 1.0 else V**2 / max(share, 1e-300)

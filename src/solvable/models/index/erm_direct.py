@@ -9,6 +9,11 @@ r"""Minimising the risk on one data set by methods of optimisation that know not
   and t that of v, both scaled, and penalty parameter k, a step is
 
       w = (X^T X + I)^-1 [X^T (z - s) + v - t],   z = prox_{l/k}(X w + s),   v = prox_{r/k}(w + t),   s += X w - z, ...
+
+A strength of zero is the limit of a vanishing one. Few labels are fitted exactly by a loss with its only minimum at
+residual zero, with the least norm: a linear system, or a linear programme for the l1 norm. If another loss can be made
+as small as it gets on every sample, such as the hinge loss on separable classes, the alternating direction method finds
+the least norm with every output among the minima of its loss: a proximal step with a very large V goes to the nearest.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import scipy.linalg
 import scipy.optimize
 import scipy.sparse
 
-from solvable.channels.losses import Absolute, Hinge, Loss, Square
+from solvable.channels.losses import Absolute, Hinge, Loss, Square, has_single_minimum
 from solvable.models.index.erm_rows import SampleLoss
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
@@ -30,6 +35,10 @@ _ESCAPED = 1e6
 _OVERSHOOT = 1.6
 _BALANCE = 10.0
 _CHECK = 20
+_FITTED = 1e-6
+_WIDE = 1e6
+_ATTAINED = 1e-3
+_SLIGHT = 1e-6
 
 
 class Minimum(NamedTuple):
@@ -42,6 +51,38 @@ class Minimum(NamedTuple):
 
 def minimise(X: np.ndarray, y: np.ndarray, loss: Loss, penalty: Penalty) -> Minimum:
     """The minimum of the summed loss plus penalty, by the method that fits them."""
+    if penalty.strength != 0 or float(loss.lowest_curvature) < 0:
+        return _by_method(X, y, loss, penalty)
+    if has_single_minimum(loss):
+        if len(y) <= X.shape[1]:
+            return _least_squares(X, y, 0.0) if isinstance(penalty, Ridge) else _least_l1_norm(X, y)
+        return _by_method(X, y, loss, Ridge(0.0))  # the samples determine the minimum
+    if isinstance(loss, Hinge) and isinstance(penalty, Lasso):
+        return _linear_programme(X, y, True, _SLIGHT)  # exact: a linear programme does not see a cost this small
+    return _of_least_norm(X, SampleLoss(loss, y), type(penalty)(1.0))
+
+
+def _of_least_norm(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> Minimum:
+    """Among the minima of the summed loss that with the least penalty, for a loss that may be flat."""
+    nearest, farther = (samples.step(np.zeros(len(X)), V)[0] for V in (_WIDE, 100 * _WIDE))
+    attained = np.abs(farther - nearest).max(initial=0.0) < _ATTAINED
+    least = np.sum(samples.value(nearest))
+
+    def fits(found: Minimum) -> bool:
+        return bool(np.sum(samples.value(X @ found.estimate)) - least < _FITTED * len(X))
+
+    if attained and samples.loss.kinks(1.0).place.size and not isinstance(samples.loss, Hinge):
+        # Without a penalty the method for losses with kinks is slow: look first whether it is needed.
+        found = _alternating(X, samples, penalty, _WIDE, _MAX_STEPS // 4)
+        return found if found.converged and fits(found) else _by_method(X, samples.y, samples.loss, Ridge(0.0))
+    found = _by_method(X, samples.y, samples.loss, Ridge(0.0))
+    if not fits(found):
+        return found
+    # A loss that falls for ever, on labels that can be fitted, has its minimum at infinity.
+    return _alternating(X, samples, penalty, _WIDE) if attained else found._replace(converged=False)
+
+
+def _by_method(X: np.ndarray, y: np.ndarray, loss: Loss, penalty: Penalty) -> Minimum:
     if isinstance(penalty, Ridge):
         if isinstance(loss, Square):
             return _least_squares(X, y, float(penalty.strength))
@@ -143,19 +184,31 @@ def _linear_programme(X: np.ndarray, y: np.ndarray, hinge: bool, strength: float
     return Minimum(found.x[:d] - found.x[d : 2 * d], bool(found.success), int(found.nit))
 
 
-def _alternating(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> Minimum:
+def _least_l1_norm(X: np.ndarray, y: np.ndarray) -> Minimum:
+    """min |w|_1 with X w = y, with w as a difference of two positive vectors."""
+    d = X.shape[1]
+    found = scipy.optimize.linprog(np.ones(2 * d), A_eq=np.hstack([X, -X]), b_eq=y, method="highs-ds")
+    if found.x is None:
+        return Minimum(np.zeros(d), False, int(found.nit))
+    return Minimum(found.x[:d] - found.x[d:], bool(found.success), int(found.nit))
+
+
+def _alternating(
+    X: np.ndarray, samples: SampleLoss, penalty: Penalty, V: float | None = None, max_steps: int = _MAX_STEPS
+) -> Minimum:
+    """The alternating direction method; with a very large `V` every loss is at its minimum, and the penalty least."""
     n, d = X.shape
     factor = scipy.linalg.cho_factor(X.T @ X + np.eye(d))
     # Below twice the lowest curvature the proximal operator of a loss that is not convex would have several values.
     least = max(1e-6, -2.5 * float(samples.loss.lowest_curvature))
     k = max(1.0, least)
     z, v, s, t = np.zeros(n), np.zeros(d), np.zeros(n), np.zeros(d)
-    for step in range(1, _MAX_STEPS + 1):
+    for step in range(1, max_steps + 1):
         w = scipy.linalg.cho_solve(factor, X.T @ (z - s) + v - t, check_finite=False)
         output = X @ w
         old = z, v
         mixed, mixed_w = (_OVERSHOOT * new + (1 - _OVERSHOOT) * was for new, was in ((output, z), (w, v)))
-        z = samples.step(mixed + s, 1 / k)[0]
+        z = samples.step(mixed + s, 1 / k if V is None else V)[0]
         v = penalty.denoise(k * (mixed_w + t), k)[0]
         s, t = s + mixed - z, t + mixed_w - v
         if step % _CHECK:
@@ -171,4 +224,4 @@ def _alternating(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> Minimu
         # Changes that become rarer leave the method convergent.
         if change != 1.0 and k * change >= least and step < 40 * _CHECK * (1 + step // 2000):
             k, s, t = k * change, s / change, t / change
-    return Minimum(v, False, _MAX_STEPS)
+    return Minimum(v, False, max_steps)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr
 
@@ -27,6 +28,7 @@ from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 
 _MOMENT_NODES = 48
+_ROUNDING = 1e-13
 BINARY = (Probit, Logit)
 """Channels whose labels are +-1 at random given z."""
 _LINEAR = np.array([-4.0, -2.3, -1.0, -0.4, 0.3, 1.7, 3.1])
@@ -48,6 +50,22 @@ class Facts(NamedTuple):
     edges: np.ndarray | None
     classes: np.ndarray | None
     labels: tuple[float, ...] | None
+
+    @property
+    def scatter(self) -> Any:
+        """E[t^2] - E[z t]^2, what no linear function of z explains of the target."""
+        return _difference(self.power, self.slope)
+
+    @property
+    def label_scatter(self) -> Any:
+        """E[y^2] - E[z y]^2."""
+        return _difference(self.label_power, self.label_slope)
+
+
+def _difference(power: Any, slope: Any) -> Any:
+    """power - slope^2, zero where that is rounding."""
+    rest = power - slope**2
+    return jnp.where(rest > _ROUNDING * power, rest, 0.0)
 
 
 def facts(model: MultiIndex) -> Facts:

@@ -27,9 +27,11 @@ def estimate_metrics(known: Facts, margin: bool, c: Any, q: Any) -> dict[str, An
 
     `margin` says that the sign of the output is the prediction.
     """
-    m = c * jnp.sqrt(q)
-    metrics = {"overlap": c, "squared_overlap": c**2, "estimation_error": 1 - 2 * m + q}
-    metrics["generalization_error"] = known.power - 2 * m * known.slope + q
+    root, slope = jnp.sqrt(q), jnp.abs(known.slope)
+    # 1 - 2 m + q and E t^2 - 2 m E[z t] + q with m = c sqrt(q), as sums of terms that cannot be negative.
+    metrics = {"overlap": c, "squared_overlap": c**2, "estimation_error": (1 - root) ** 2 + 2 * root * (1 - c)}
+    turned = slope - c * known.slope
+    metrics["generalization_error"] = known.scatter + (slope - root) ** 2 + 2 * root * turned
     if known.edges is not None:
         wrong = misclassified(known, margin, c, q)
         metrics["classification_error"] = wrong

@@ -1,13 +1,7 @@
-r"""Exact asymptotics of empirical risk minimisation with one projection.
+"""Exact asymptotics of empirical risk minimisation with one projection.
 
-The fixed point is that of `engine.proximal_evolution`; the square loss with a ridge has a closed form. With $S = V\hat
-V$ in (0, 1) for a positive strength, $\lambda = (\alpha - S)(1 - S)/S$, and with $\gamma = E[zy]$, $\Delta = E[y^2] -
-\gamma^2$,
-
-    m = gamma S,   q = [S^2 gamma^2 + (S^2/alpha)(Delta + gamma^2 (1 - 2 S))] / (1 - S^2/alpha),   R = S^2/alpha,
-
-for any law of labels. A strength of zero is the limit of a vanishing one: S = min(1, alpha), and below alpha = 1 every
-convex loss of the residual has the same limit, the interpolating solution of least norm.
+The fixed point is that of `engine.proximal_evolution`. Closed forms are in `erm_closed`, and the limits of no samples
+and of no penalty in `erm_limits`.
 """
 
 from __future__ import annotations
@@ -20,15 +14,24 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.channels.label_models import LabelModel
-from solvable.channels.losses import Loss, Square
-from solvable.channels.proximal import panel
+from solvable.channels.losses import Square
 from solvable.core.checks import is_traced
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.erm import ERM
 from solvable.engine.proximal_evolution import Problem, ProximalPoint, moved, solve, step
+from solvable.models.index.erm_closed import BLANK, least_squares
 from solvable.models.index.erm_labels import Facts, facts, label_model
+from solvable.models.index.erm_limits import (
+    LARGEST_V,
+    interpolates,
+    interpolating,
+    no_penalty,
+    replaced,
+    untrained,
+    with_strength,
+)
 from solvable.models.index.erm_metrics import METRICS, estimate_metrics
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.separability import separability
@@ -36,6 +39,7 @@ from solvable.priors.penalties import Lasso, Ridge
 
 _ROUNDING = 1e-12
 _MORE_STARTS = ((0.3, 0.0, 1.0), (0.5, 2.0, 2.0), (0.9, 5.0, 5.0))
+_FACTORS = (1e4, 1e3, 1e2, 10.0, 1.0)
 _UNSOLVED = (int(Status.MAX_STEPS), int(Status.NONFINITE))
 _solve, _step, _moved = eqx.filter_jit(solve), eqx.filter_jit(step), eqx.filter_jit(moved)
 _ORDER = ("q", "V", "m_hat", "q_hat", "V_hat", "energy")
@@ -49,7 +53,7 @@ def empirical_risk(model: MultiIndex, learner: ERM, alpha: np.ndarray) -> Predic
     known, alpha = facts(model), np.ravel(alpha)
     labels = label_model(model, learner.loss, known)
     if isinstance(learner.loss, Square) and isinstance(learner.penalty, Ridge):
-        points = _least_squares((known.label_slope, known.label_power), learner.penalty.strength, alpha)
+        points = least_squares((known.label_slope, known.label_scatter), learner.penalty.strength, alpha)
     else:
         points = _solved(model, learner, known, labels, alpha)
     found = _report(points, known, learner.loss.margin, isinstance(learner.penalty, Lasso))
@@ -65,20 +69,43 @@ def _solved(model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, a
     problem = Problem(learner.loss, labels, learner.penalty, mixture)
     fixed = jax.tree.map(_as_array, problem)
     starts = _starts(learner, known)
+    without = float(fixed.penalty.strength) == 0
+    separable = separability(model) if without and learner.loss.margin else 0.0
+    fitted = interpolates(fixed.loss, alpha) if without else np.zeros(alpha.shape, bool)
+
+    def row(alpha: float, known: bool) -> ProximalPoint:
+        if known:
+            return BLANK
+        return _without_penalty(fixed, alpha, starts, alpha <= separable) if without else _best(fixed, alpha, starts)
+
     # One alpha at a time: a common loop would run every point for as long as the slowest one takes.
-    rows = [_best(fixed, value, starts) for value in np.where(alpha > 0, alpha, 1.0)]
+    rows = [row(*each) for each in zip(alpha, fitted | (alpha == 0), strict=True)]
     if is_traced(problem):
         rows = [_moved(row, problem, value) for row, value in zip(rows, alpha, strict=True)]
         return jax.tree.map(lambda *column: jnp.stack(column), *rows)
     points = jax.tree.map(lambda *column: np.array(column), *rows)
-    return _limits(model, learner, known, labels, points, alpha)
+    if fitted.any():
+        points = replaced(points, fitted, interpolating(problem, known, np.where(fitted, alpha, 0.5)))
+    if (alpha == 0).any():
+        points = replaced(points, alpha == 0, untrained(problem))
+    return points
 
 
-def _best(problem: Problem, alpha: float, starts: np.ndarray) -> ProximalPoint:
+def _without_penalty(problem: Problem, alpha: float, starts: np.ndarray, separable: bool) -> ProximalPoint:
+    """The fixed point at a strength of zero if there is one with a finite V, or else the limit of a vanishing one."""
+    if not separable:
+        found = _best(problem, alpha, starts, patient=False)
+        if found.status == int(Status.CONVERGED) and found.V < LARGEST_V:
+            return found
+    return no_penalty(lambda strength: _best(with_strength(problem, strength), alpha, starts))
+
+
+def _best(problem: Problem, alpha: float, starts: np.ndarray, patient: bool = True) -> ProximalPoint:
     """The best of the fixed points reached from the starts: valid before invalid, then of least energy."""
     found = jax.device_get([_solve(problem, alpha, start) for start in starts])
     if len(starts) == 1:
-        return _again(problem, alpha, starts[0], found[0]) if found[0].status in _UNSOLVED else found[0]
+        unsolved = patient and found[0].status in _UNSOLVED
+        return _again(problem, alpha, starts[0], found[0]) if unsolved else found[0]
     order = (int(Status.CONVERGED), int(Status.UNSTABLE))
     ranks = [order.index(point.status) if point.status in order else 2 for point in found]
     energies = [point.energy if np.isfinite(point.energy) else np.inf for point in found]
@@ -86,10 +113,19 @@ def _best(problem: Problem, alpha: float, starts: np.ndarray) -> ProximalPoint:
 
 
 def _again(problem: Problem, alpha: float, start: np.ndarray, found: ProximalPoint) -> ProximalPoint:
-    """A point that the iteration did not solve, by a damped iteration and then by Powell's method."""
+    """A point that was not solved: by damped steps, then followed from larger strengths, then by Powell's method."""
     damped = jax.device_get(_solve(problem, alpha, start, damping=0.5))
     if damped.status not in _UNSOLVED:
         return damped
+    followed, begin = damped, start
+    for factor in _FACTORS:
+        stronger = with_strength(problem, factor * float(problem.penalty.strength))
+        followed = jax.device_get(_solve(stronger, alpha, begin))
+        if followed.status in _UNSOLVED:
+            break
+        begin = np.array([followed.c, np.log(followed.q), np.log(followed.V)])
+    if followed.status not in _UNSOLVED:
+        return followed
     from scipy.optimize import root
 
     def excess(x: np.ndarray) -> np.ndarray:
@@ -114,104 +150,13 @@ def _starts(learner: ERM, known: Facts) -> Any:
     return np.array([informed] if unique else [informed, uninformed])
 
 
-def _limits(
-    model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, points: ProximalPoint, alpha: np.ndarray
-) -> ProximalPoint:
-    """What a vanishing alpha or a strength of zero leave, in place of fixed points that do not exist there."""
-    strength = float(learner.penalty.strength)
-    if strength == 0 and learner.loss.residual:
-        fitted = jax.device_get(_least_squares((known.label_slope, known.label_power), 0.0, alpha))
-        if isinstance(learner.penalty, Lasso):
-            fitted = _constant(points, Status.OUT_OF_DOMAIN)
-        elif learner.loss.lowest_curvature < 0:
-            fitted = fitted._replace(status=np.full(alpha.shape, int(Status.UNSTABLE)))
-        points = _replaced(points, (alpha > 0) & (alpha <= 1), fitted)
-    if strength == 0 and learner.loss.margin:
-        points = _replaced(points, (alpha > 0) & (alpha <= separability(model)), _constant(points, Status.DIVERGED))
-    if (alpha == 0).any():
-        points = _replaced(points, alpha == 0, _untrained(learner, labels, points))
-    return points
-
-
-def _untrained(learner: ERM, labels: LabelModel, points: ProximalPoint) -> ProximalPoint:
-    """w = 0, the limit of a vanishing number of samples, each of which is still fitted as the penalty allows."""
-    strength = float(learner.penalty.strength)
-    if strength < 0:
-        return _constant(points, Status.OUT_OF_DOMAIN)
-    V = 1e-12 if isinstance(learner.penalty, Lasso) else 1 / max(strength, 1e-12)
-    loss = float(_loss_at_zero(learner.loss, labels, V)) if strength > 0 else 0.0
-    blank = jax.tree.map(lambda part: np.zeros(np.shape(part)), points)
-    coarse = tuple(
-        np.full(np.shape(part), value) for part, value in zip(points.coarse, (0, 0, V, 0, loss, 0), strict=True)
-    )
-    return blank._replace(V=V, loss=loss, coarse=coarse)
-
-
-@eqx.filter_jit
-def _loss_at_zero(loss: Loss, labels: LabelModel, V: Any) -> Any:
-    return labels.averages(loss, 0.0, 1e-12, V, panel()).loss
-
-
-def _constant(points: ProximalPoint, status: Status) -> ProximalPoint:
-    """Points without values."""
-    blank = jax.tree.map(lambda part: np.full(np.shape(part), np.nan), points)
-    return blank._replace(status=int(status), iterations=0)
-
-
-def _replaced(points: ProximalPoint, where: np.ndarray, other: ProximalPoint) -> ProximalPoint:
-    def choose(mine: Any, theirs: Any) -> np.ndarray:
-        return np.where(where.reshape(where.shape + (1,) * (np.ndim(mine) - 1)), theirs, mine)
-
-    return jax.tree.map(choose, points, other)
-
-
-@jax.jit
-def _least_squares(moments: tuple[Any, Any], strength: Any, alpha: Any) -> ProximalPoint:
-    """The square loss with a ridge, in closed form (see the module), from E[z y] and E[y^2]."""
-    gamma, power = moments
-    Delta = jnp.maximum(power - gamma**2, 0.0)
-    total = 1 + alpha + strength
-    room = total**2 - 4 * alpha
-    S = 2 * alpha / (total + jnp.sqrt(jnp.maximum(room, 0.0)))
-    left = alpha - S
-    rest = 1 - S * (S / jnp.where(alpha > 0, alpha, 1.0))
-    q = (S**2 * gamma**2 + (1 - rest) * (Delta + gamma**2 * (1 - 2 * S))) / jnp.where(rest > 0, rest, jnp.nan)
-    q = jnp.where(alpha > 0, q, 0.0)
-    shrink = jnp.where(alpha > 0, left / jnp.where(alpha > 0, alpha, 1.0), strength / (1 + strength))
-    loss = (power - 2 * gamma * (gamma * S) + q) * shrink**2 / 2
-    c = gamma * S / jnp.sqrt(jnp.where(q > 0, q, 1.0))
-    stable = (room >= 0) & (total > 0) & ((left > 0) | (strength == 0) | (alpha == 0)) & ((strength >= 0) | (alpha > 1))
-    status = jnp.where(stable, int(Status.CONVERGED), int(Status.OUT_OF_DOMAIN))
-    status = jnp.where(stable & (rest <= 0), int(Status.DIVERGED), status)
-    V = jnp.where(left > 0, S / jnp.where(left > 0, left, 1.0), jnp.inf)
-    V = jnp.where((alpha == 0) & (strength != 0), 1 / jnp.where(strength == 0, 1.0, strength), V)
-    replicon = 1 - rest
-    active = jnp.ones_like(q)
-    return ProximalPoint(
-        c=c,
-        q=q,
-        V=V,
-        m_hat=gamma * left,
-        q_hat=2 * alpha * loss,
-        V_hat=left,
-        replicon=replicon,
-        loss=loss,
-        energy=alpha * loss + strength * q / 2,
-        active=active,
-        status=jax.lax.stop_gradient(status),
-        residual=jnp.zeros_like(q),
-        iterations=jnp.zeros(q.shape, int),
-        coarse=(c, q, V, replicon, loss, active),
-        slope=jnp.full((*q.shape, 3, 3), jnp.nan),
-    )
-
-
 @eqx.filter_jit
 def _report(points: ProximalPoint, known: Facts, margin: bool, sparse: bool) -> tuple[dict, dict, dict]:
     """Metrics, order parameters, and the error of each metric: what coarser quadrature changes."""
+    points = points._replace(c=jnp.clip(points.c, -1.0, 1.0))  # rounding may put it outside
     metrics = _metrics(known, margin, sparse, points.c, points.q, points.replicon, points.loss, points.active)
     c, q, _, *others = points.coarse
-    coarse = _metrics(known, margin, sparse, c, q, *others)
+    coarse = _metrics(known, margin, sparse, jnp.clip(c, -1.0, 1.0), q, *others)
     uncertainty = {
         name: jax.lax.stop_gradient(jnp.abs(value - coarse[name]) + _ROUNDING * (1 + jnp.abs(value)))
         for name, value in metrics.items()

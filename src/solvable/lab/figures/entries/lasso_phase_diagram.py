@@ -1,10 +1,10 @@
 """Which sparse weights the lasso recovers from labels without noise, beside what is possible.
 
-The map is the error of theory at a strength of 0.001, grey where its equations were not solved. As the strength vanishes the estimate is the one of least l1 norm
-that fits the labels, and exact from Donoho and Tanner's curve on. Runs are of that limit, a linear programme; their
-threshold is the alpha where half of them are exact up to rounding, extrapolated in the dimension (see `estimators`).
-Bayes-optimal message passing, which knows the law of the weights, needs fewer samples, and as many as there are weights
-that are not zero would do.
+The map is the error of theory as the strength vanishes: the estimate is then the one of least l1 norm that fits the
+labels, and exact from Donoho and Tanner's curve on. Runs are of that limit, a linear programme; their threshold is the
+alpha where half of them are exact up to rounding, extrapolated in the dimension (see `estimators`). Bayes-optimal
+message passing, which knows the law of the weights, needs fewer samples, and as many as there are weights that are not
+zero would do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from solvable.lab.figures.drawing import new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate, Runs, jump
 
-STRENGTH = 1e-3
 METRIC = "estimation_error"
 SIMULATED = {0.05: 0.204, 0.2: 0.511, 0.4: 0.75, 0.6: 0.89}
 """The density of the weights in the runs, and around which alpha they are made."""
@@ -38,9 +37,8 @@ def gather(effort: Effort) -> Material:
     cells = effort.pick(16, 48)
     middles = (np.arange(cells) + 0.5) / cells
     up = LOWEST + (1 - LOWEST) * middles
-    learner = sv.ERM(sv.losses.Square(), sv.Lasso(STRENGTH))
     curve = sv.phase_diagram(
-        model(0.5), learner, ("rho", middles), ("alpha", up), METRIC, marks=False, progress=effort.progress
+        model(0.5), learner(), ("rho", middles), ("alpha", up), METRIC, marks=False, progress=effort.progress
     )
     rho = np.linspace(0.005, 0.995, 100)
     coarse = np.array(effort.pick((0.05, 0.3, 0.8), (0.01, 0.03, 0.07, *np.arange(0.15, 0.96, 0.1), 0.99)))
@@ -69,11 +67,18 @@ def model(rho: float):
     return sv.MultiIndex("z", prior=sv.priors.GaussBernoulli(rho))
 
 
+def learner():
+    """The least l1 norm."""
+    import solvable as sv
+
+    return sv.ERM(sv.losses.Square(), sv.Lasso(0.0))
+
+
 def recovery(rho: float) -> float:
     """Donoho and Tanner's threshold."""
     import solvable as sv
 
-    return float(sv.thresholds(model(rho), sv.ERM(sv.losses.Square(), sv.Lasso(STRENGTH)))["recovery"])
+    return float(sv.thresholds(model(rho), learner())["recovery"])
 
 
 def algorithmic(rho: float) -> float:
@@ -92,14 +97,10 @@ def runs(rho: float, ratios: np.ndarray, d: int, seeds: int, effort: Effort) -> 
 
 def error_of_run(rho: float, alpha: float, d: int, seed: int) -> float:
     """The error of the weights of least l1 norm that fit all labels of one data set."""
-    from scipy.optimize import linprog
+    import solvable as sv
 
-    data = model(rho).sample(np.random.default_rng([seed, d, round(1e4 * alpha)]), d, alpha=alpha)
-    # The weights as a difference of two positive vectors.
-    found = linprog(np.ones(2 * d), A_eq=np.hstack([data.X, -data.X]), b_eq=data.y, method="highs-ds")
-    if found.x is None:
-        return float("nan")
-    return float(np.mean((found.x[:d] - found.x[d:] - data.truth[:, 0]) ** 2))
+    found = sv.simulate(model(rho), learner(), alpha=alpha, d=d, seed=seed)
+    return found[METRIC] if found.converged else float("nan")
 
 
 def boundary(rho: float, found: Material) -> Estimate:
@@ -117,7 +118,7 @@ def draw(found: Material, verdicts):
         curve = found.curves["theory"]
         theory = curve.theory(METRIC).where(curve.dataset["status"] == 0).isel(learner=0)
         edges = [np.linspace(low, 1.0, theory.sizes[name] + 1) for name, low in (("rho", 0.0), ("alpha", LOWEST))]
-        cells = np.ma.masked_invalid(theory.transpose("alpha", "rho").values)
+        cells = np.maximum(np.ma.masked_invalid(theory.transpose("alpha", "rho").values), LEAST)
         ax.set_facecolor("0.8")
         mesh = ax.pcolormesh(*edges, cells, norm=LogNorm(LEAST, MOST), cmap="cividis", rasterized=True)
         figure.colorbar(mesh, ax=ax, label="estimation error of the lasso", extend="min")
@@ -160,9 +161,9 @@ ENTRY = Entry(
     id="lasso-phase-diagram",
     title="What the lasso recovers, and what is possible",
     sources=(sources.DONOHO_TANNER,),
-    shows="The error of the lasso with a strength of 0.001 on labels y = z, over the share of weights that are not "
-    "zero and the number of samples, with the curve above which it is exact as the strength vanishes, that of "
-    "Bayes-optimal message passing, and the number of weights that are not zero.",
+    shows="The error of the weights of least l1 norm that fit all labels y = z, the limit of a vanishing lasso, over "
+    "the share of weights that are not zero and the number of samples, with the curve above which they are exact, that "
+    "of Bayes-optimal message passing, and the number of weights that are not zero.",
     claims=tuple(
         Claim(
             f"recovery, rho = {rho:g}",

@@ -1,0 +1,168 @@
+r"""Empirical risks whose minimiser is known without solving the equations of `engine.proximal_evolution`.
+
+**The square loss with a ridge.** With $S = V\hat V$ in (0, 1) for a positive strength, the smaller root of
+$\lambda S = (\alpha - S)(1 - S)$, $T = \sqrt{(1 + \alpha + \lambda)^2 - 4\alpha}$, $\gamma = E[zy]$ and
+$\Delta = E[y^2] - \gamma^2$,
+
+    m = gamma S,    q = S [gamma^2 (1 - lambda/T) + Delta/T],    R = S^2/alpha,
+
+for any law of labels. A strength of zero is the limit of a vanishing one: S = min(1, alpha), and below alpha = 1 every
+convex loss with its only minimum at residual zero has the same limit, the solution of least norm that fits all labels.
+
+**The least l1 norm that fits all labels**, the limit of a vanishing lasso for the same losses, alpha < 1. There V is
+infinite and g = (y - omega)/V, so that a weight is the soft threshold of $\gamma w^* + \tau x$ at $\theta$, where
+
+    P(w != 0) = alpha,      alpha tau^2 = E[y^2] - 2 gamma m + q.
+
+Without noise on a linear target tau may vanish: the weights are then found exactly, and with the ratio t of theta to
+tau, now both of order lambda, $\alpha = \rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]$ for a share rho of weights that
+are not zero, $P = \rho + 2 (1 - \rho) P(x > t)$, $V = P/(\alpha - P)$ and R = P/alpha.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr
+
+from solvable.core.status import Status
+from solvable.engine.proximal_evolution import ProximalPoint
+from solvable.numerics.roots import bracketed_root
+from solvable.priors.penalties import Lasso
+
+_WIDEST = 40.0
+"""Thresholds of more than so many widths leave no weight."""
+_LOWEST, _HIGHEST = -9.0, 12.0
+"""The range of log tau, in units of the label; without noise errors below 1e-8 are not told from zero."""
+
+
+@jax.jit
+def least_squares(moments: tuple[Any, Any], strength: Any, alpha: Any) -> ProximalPoint:
+    """The square loss with a ridge, from gamma = E[z y] and Delta = E[y^2] - gamma^2, at every alpha."""
+    gamma, Delta = moments
+    total = 1 + alpha + strength
+    room = total**2 - 4 * alpha
+    T = jnp.sqrt(jnp.maximum(room, 0.0))
+    S = 2 * alpha / (total + T)
+    some = jnp.where(alpha > 0, alpha, 1.0)
+    left = alpha - S
+
+    def over_T(x: Any) -> Any:
+        """x / T, zero where x is: labels that can be fitted exactly, without penalty, are at any alpha."""
+        return jnp.where(x == 0, 0.0, jnp.where(T > 0, x / jnp.where(T > 0, T, 1.0), jnp.sign(x) * jnp.inf))
+
+    q = jnp.where(alpha > 0, S * (gamma**2 * (1 - over_T(strength)) + over_T(Delta)), 0.0)
+    shrink = jnp.where(alpha > 0, left / some, strength / (1 + strength))
+    loss = (Delta + gamma**2 * (1 - 2 * S) + q) * shrink**2 / 2
+    c = gamma * S / jnp.sqrt(jnp.where(q > 0, q, 1.0))
+    stable = (room >= 0) & (total > 0) & ((left > 0) | (strength == 0) | (alpha == 0)) & ((strength >= 0) | (alpha > 1))
+    status = jnp.where(stable, int(Status.CONVERGED), int(Status.OUT_OF_DOMAIN))
+    status = jnp.where(stable & ~jnp.isfinite(q), int(Status.DIVERGED), status)
+    V = jnp.where(left > 0, S / jnp.where(left > 0, left, 1.0), jnp.inf)
+    V = jnp.where((alpha == 0) & (strength != 0), 1 / jnp.where(strength == 0, 1.0, strength), V)
+    replicon = jnp.where(alpha > 0, S * (S / some), 0.0)
+    return _point(c, q, V, replicon, loss, jnp.ones_like(q), status)._replace(
+        m_hat=gamma * left,
+        q_hat=2 * alpha * loss,
+        V_hat=left,
+        energy=alpha * loss + strength * q / 2,
+    )
+
+
+@eqx.filter_jit
+def least_l1_norm(moments: tuple[Any, Any], mixture: Any, alpha: Any) -> ProximalPoint:
+    """The weights of least l1 norm that fit all labels, at every alpha in (0, 1], from the moments as above."""
+    gamma, Delta = moments
+    size = jnp.sqrt(gamma**2 + Delta)
+    inside = jnp.clip(alpha, 1e-300, 1 - 1e-15)
+    weight, mean, variance = mixture
+
+    def shrunk(theta: Any, tau: Any) -> Any:
+        return jax.vmap(lambda theta, tau: Lasso(theta).average(gamma, tau**2, 1.0, mixture))(theta, tau)
+
+    def threshold(tau: Any) -> Any:
+        """theta with a share alpha of weights above it."""
+        highest = jnp.max(jnp.abs(gamma * mean) + _WIDEST * jnp.sqrt(gamma**2 * variance + tau[:, None] ** 2), axis=1)
+        return bracketed_root(lambda theta, tau: shrunk(theta, tau).active - inside, 0.0, highest, tau)
+
+    def excess(log_tau: Any, _: Any) -> Any:
+        tau = size * jnp.exp(log_tau)
+        back = shrunk(threshold(tau), tau)
+        return (Delta + gamma**2 - 2 * gamma * back.m + back.q) / inside / tau**2 - 1
+
+    nothing = jnp.zeros_like(alpha)
+    # alpha tau^2 is at least Delta.
+    lowest = jnp.where(Delta > 0, jnp.log(jnp.where(Delta > 0, Delta, 1.0) / size**2) / 2 - 1, _LOWEST)
+    log_tau = bracketed_root(excess, lowest + nothing, _HIGHEST + nothing)
+    just_below = (Delta == 0) & jnp.isnan(log_tau)
+    tau = size * jnp.exp(jnp.where(just_below, _LOWEST, log_tau))
+    back = shrunk(threshold(tau), tau)
+    fitted = _point(back.m / jnp.sqrt(back.q), back.q, jnp.inf + nothing, 1.0 + nothing, nothing, alpha, nothing)
+    P = _active_after_recovery(jnp.sum(jnp.where((mean != 0) | (variance > 0), weight, 0.0)), inside)
+    # As many samples as weights determine them, whatever the penalty.
+    P = jnp.where((alpha >= 1) & jnp.isnan(P), 1.0, P)
+    exact = _point(jnp.sign(gamma), gamma**2, P / jnp.maximum(alpha - P, 0.0), P / alpha, nothing, P, nothing)
+    unknown = jnp.nan + nothing
+    lost = _point(unknown, unknown, unknown, unknown, unknown, unknown, nothing + int(Status.DIVERGED))
+    known = jax.tree.map(lambda a, b: _where(jnp.isfinite(tau), a, b), fitted, lost)
+    return jax.tree.map(lambda a, b: _where((Delta == 0) & jnp.isfinite(P), a, b), exact, known)
+
+
+def _active_after_recovery(rho: Any, alpha: Any) -> Any:
+    """The share of weights that a vanishing lasso leaves where it finds them exactly; NaN where it does not."""
+
+    def density(t: Any) -> Any:
+        return jnp.exp(-(t**2) / 2) / jnp.sqrt(2 * jnp.pi)
+
+    def tilt(t: Any, _: Any) -> Any:
+        """Half of the derivative of `needed`."""
+        return rho * t - 2 * (1 - rho) * (density(t) - t * ndtr(-t))
+
+    def needed(t: Any) -> Any:
+        return rho * (1 + t**2) + 2 * (1 - rho) * ((1 + t**2) * ndtr(-t) - t * density(t))
+
+    lowest = bracketed_root(tilt, jnp.zeros_like(alpha), jnp.full_like(alpha, _WIDEST))
+    t = bracketed_root(lambda t, _: needed(t) - alpha, lowest, jnp.full_like(alpha, 1e8))
+    return rho + 2 * (1 - rho) * ndtr(-t)
+
+
+def _point(c: Any, q: Any, V: Any, replicon: Any, loss: Any, active: Any, status: Any) -> ProximalPoint:
+    """A point without numerical error; the fields that are zero wherever V is infinite are zero."""
+    c, q, V, replicon, loss, active = jnp.broadcast_arrays(*map(jnp.asarray, (c, q, V, replicon, loss, active)))
+    nothing = jnp.zeros_like(q)
+    return ProximalPoint(
+        c=c,
+        q=q,
+        V=V,
+        m_hat=nothing,
+        q_hat=nothing,
+        V_hat=nothing,
+        replicon=replicon,
+        loss=loss,
+        energy=nothing,
+        active=active,
+        status=jax.lax.stop_gradient(status).astype(int),
+        residual=nothing,
+        iterations=jnp.zeros(q.shape, int),
+        coarse=(c, q, V, replicon, loss, active),
+        slope=jnp.full((*q.shape, 3, 3), jnp.nan),
+    )
+
+
+BLANK = ProximalPoint(
+    *[np.float64("nan")] * 10,
+    status=np.int64(Status.MAX_STEPS),
+    residual=np.float64("nan"),
+    iterations=np.int64(0),
+    coarse=(np.float64("nan"),) * 6,
+    slope=np.full((3, 3), np.nan),
+)
+"""A point that is not known yet."""
+
+
+def _where(condition: Any, here: Any, there: Any) -> Any:
+    return jnp.where(condition.reshape(condition.shape + (1,) * (here.ndim - 1)), here, there)
