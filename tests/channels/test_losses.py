@@ -398,3 +398,7 @@ def test_a_jump_of_the_loss_itself_is_refused_in_plain_words(function):
     with pytest.raises(ValueError) as caught:
         Custom(function)
     assert str(caught.value) == "loss = '<lambda>' is not allowed: loss must be continuous in z."
+
+
+def test_the_class_of_a_loss_without_scale_is_that_loss():
+    assert as_loss(Logistic) == Logistic() and as_loss(Hinge) == Hinge()

@@ -307,10 +307,3 @@ def test_a_classification_loss_for_other_labels_is_refused_in_plain_words():
 def test_several_projections_are_not_solved():
     with pytest.raises(sv.NotSolvable, match="one projection"):
         sv.predict(sv.MultiIndex("z1*z2"), sv.ERM(), alpha=1.0)
-
-
-@pytest.mark.slow
-def test_separable_classes_without_penalty_are_not_converged():
-    """Below the separability threshold the logistic loss has no minimum; sign labels are always separable."""
-    found = sv.predict(SIGN, sv.ERM("hinge", 0.0), alpha=np.array([0.5, 5.0]), throw=False)
-    assert not found.converged.any()
