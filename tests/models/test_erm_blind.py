@@ -1,7 +1,7 @@
 """The theory of empirical risk minimisation against simulations written from the definitions alone.
 
-`tests/reference/erm_blind.py` made the values, without this package, at two sizes; the theory must lie within 4
-standard errors of each.
+`tests/reference/erm_blind.py` made the values, without this package, at two sizes, and `erm_limits_blind.py` those of a
+vanishing penalty; the theory must lie within 4 standard errors of each.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import pytest
 
 import solvable as sv
 
-FILE = Path(__file__).parents[1] / "reference" / "erm_blind.json"
-ENTRIES = json.loads(FILE.read_text())
-IDS = sorted({entry["id"] for entry in ENTRIES}, key=lambda name: (int(name.rstrip("ab")), name))
+FOLDER = Path(__file__).parents[1] / "reference"
+ENTRIES = json.loads((FOLDER / "erm_blind.json").read_text())
+LIMITS = [e | {"id": f"limit {e['id']}"} for e in json.loads((FOLDER / "erm_limits_blind.json").read_text())]
+IDS = list(dict.fromkeys(entry["id"] for entry in ENTRIES + LIMITS))
 LOSSES = {
     "square": sv.losses.Square,
     "huber": sv.losses.Huber,
@@ -29,8 +30,10 @@ LOSSES = {
     "(y - z)^4 / 4 + (y - z)^2 / 2": lambda: lambda y, z: (y - z) ** 4 / 4 + (y - z) ** 2 / 2,
     "exponential": lambda: lambda y, z: jnp.exp(-y * z),
     "exp(z) - y z": lambda: lambda y, z: jnp.exp(z) - y * z,
+    "max(|y - z| - width, 0)": lambda width: lambda y, z: jnp.maximum(jnp.abs(y - z) - width, 0.0),
+    "max(1 - y z, 0)^2": lambda: lambda y, z: jnp.maximum(1 - y * z, 0.0) ** 2,
 }
-QUICK = ("2", "10", "15", "21", "22b")
+QUICK = ("2", "10", "15", "21", "22b", "limit 2", "limit 4", "limit 6", "limit 8", "limit 10")
 TARGETS = {"tanh(2z)": "tanh(2*z)", "z + 0.3 z^3 - 0.5 |z|": "z + 0.3*z**3 - 0.5*abs(z)", "max(z, 0)": "max(z, 0)"}
 
 
@@ -57,7 +60,7 @@ def learner_of(settings: dict) -> sv.ERM:
 
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in IDS])
 def test_theory_agrees_with_independent_runs(name):
-    entries = [entry for entry in ENTRIES if entry["id"] == name]
+    entries = [entry for entry in ENTRIES + LIMITS if entry["id"] == name]
     settings = entries[0]["settings"]
     learner = learner_of(settings)
     found = sv.predict(model_of(settings), learner, alpha=settings["alpha"])
@@ -69,4 +72,4 @@ def test_theory_agrees_with_independent_runs(name):
         for metric in values.keys() & entry["metrics"].keys():
             run = entry["metrics"][metric]
             deviation = abs(values[metric] - run["mean"])
-            assert deviation < 4 * run["standard_error"] + 1e-12, (entry["d"], metric, values[metric], run)
+            assert deviation < 4 * run["standard_error"] + 1e-9, (entry["d"], metric, values[metric], run)

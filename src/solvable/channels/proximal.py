@@ -20,6 +20,7 @@ from solvable.numerics.gaussian import gauss_legendre
 NODES, COARSE = 12, 8
 _GRID = (-9.0, -5.0, -2.5, 0.0, 2.5, 5.0, 9.0)
 _LEAST_STRETCH = 1e-9
+_NEAR = 0.03
 _SQRT_2PI = 2.5066282746310002
 
 
@@ -86,7 +87,9 @@ def _edges(loss: Loss, y: Any, V: Any, mean: Any, scale: Any, cuts: Any) -> tupl
     inside = (known > grid[0]) & (known < grid[-1])
     other = grid if cuts is None else jnp.concatenate([grid, jnp.clip(cuts, grid[0], grid[-1])])
     free = jnp.concatenate([jnp.clip(known, grid[0], grid[-1]), other])
-    free, result = jax.lax.stop_gradient((free, loss.prox(free, V, y)))
+    # Where the grid is cut is a matter of taste; `cuts` are where the integrand is steep.
+    tolerance = _NEAR * scale if cuts is None else 0.0
+    result, free = jax.lax.stop_gradient(loss.near_prox(free, V, y, tolerance))
     count = len(known)
     x = jnp.concatenate([jnp.where(inside, known, free[:count]), free[count:]])
     u = jnp.concatenate([jnp.where(inside, place, result[:count]), result[count:]])

@@ -25,6 +25,7 @@ from solvable.core.checks import real_number
 from solvable.core.precision import float64
 
 _STEPS = 60
+_ROUNDING = 1e-15
 _EXPANSIONS = 6
 
 
@@ -86,7 +87,16 @@ class Loss(eqx.Module):
     def prox(self, x: Any, V: Any, y: Any) -> Any:
         """The u with u + V f'(u) = x, elementwise: a bracketed Newton iteration, kinks apart."""
         x, V, y = jnp.broadcast_arrays(jnp.asarray(x), V, y)
-        return self._at_kinks(_root(self, x, V, y), x, V, y)
+        return self._at_kinks(_root(self, x, V, y, _ROUNDING * (1 + jnp.abs(x))), x, V, y)
+
+    def near_prox(self, x: Any, V: Any, y: Any, tolerance: Any) -> tuple[Any, Any]:
+        """A place u within about `tolerance` of the proximal operator of x, and the x that it belongs to."""
+        if type(self).prox is not Loss.prox:
+            return self.prox(x, V, y), x
+        x, V, y, tolerance = jnp.broadcast_arrays(jnp.asarray(x), V, y, tolerance)
+        rough = _root(self, x, V, y, jnp.maximum(tolerance, _ROUNDING * (1 + jnp.abs(x))))
+        u = self._at_kinks(rough, x, V, y)
+        return u, jnp.where(u == rough, u + V * self.slope(u, y), x)
 
     def kinks_of(self, y: Any) -> Kinks:
         """The kinks at each of many labels, along a new last axis."""
@@ -142,8 +152,8 @@ def _elementwise(function: Any) -> Any:
     return evaluate
 
 
-def _root(loss: Loss, x: Any, V: Any, y: Any) -> Any:
-    """The root of u + V f'(u) - x between bounds that are moved outwards until they enclose it.
+def _root(loss: Loss, x: Any, V: Any, y: Any, tolerance: Any) -> Any:
+    """The root of u + V f'(u) - x, to the tolerance, between bounds that are moved outwards until they enclose it.
 
     For a convex f, and for one that falls towards u = 0 from both sides, it lies between x and x - V f'(x).
     """
@@ -155,21 +165,27 @@ def _root(loss: Loss, x: Any, V: Any, y: Any) -> Any:
     low, high = jnp.minimum(x, first), jnp.maximum(x, first)
     width = high - low + 1e-12 * (1 + jnp.abs(x))
 
-    def enclose(_: int, state: Any) -> Any:
-        low, high, width = state
-        low = jnp.where(equation(low) > 0, low - width, low)
-        return low, jnp.where(equation(high) < 0, high + width, high), 4 * width
+    def enclose(state: Any) -> Any:
+        low, high, width, _, step = state
+        below, above = equation(low) <= 0, equation(high) >= 0
+        low, high = jnp.where(below, low, low - width), jnp.where(above, high, high + width)
+        return low, high, 4 * width, jnp.all(below & above), step + 1
 
-    low, high, _ = jax.lax.fori_loop(0, _EXPANSIONS, enclose, (low, high, width))
+    begin = (low, high, width, jnp.asarray(False), 0)
+    low, high, *_ = jax.lax.while_loop(lambda s: ~s[3] & (s[4] < _EXPANSIONS), enclose, begin)
 
-    def improve(_: int, state: Any) -> Any:
-        low, high, u, last = state
+    def improve(state: Any) -> Any:
+        low, high, u, last, step = state
         F = equation(u)
         low, high = jnp.where(F <= 0, u, low), jnp.where(F >= 0, u, high)
         newton = u - F / (1 + V * loss.curvature(u, y))
         # Newton steps that do not shrink may go round in a circle between the bounds: halve those instead.
         taken = (newton > low) & (newton < high) & (jnp.abs(newton - u) < last / 2)
         new = jnp.where(F == 0, u, jnp.where(taken, newton, (low + high) / 2))
-        return low, high, new, jnp.abs(new - u)
+        return low, high, new, jnp.abs(new - u), step + 1
 
-    return jax.lax.fori_loop(0, _STEPS, improve, (low, high, (low + high) / 2, high - low))[2]
+    def moving(state: Any) -> Any:
+        *_, last, step = state
+        return (step < _STEPS) & jnp.any(last > tolerance)
+
+    return jax.lax.while_loop(moving, improve, (low, high, (low + high) / 2, high - low, 0))[2]

@@ -4,7 +4,8 @@ r"""Minimising the risk on one data set by methods of optimisation that know not
 - A loss without kinks, with a ridge: L-BFGS from w = 0.
 - Square loss with an l1 penalty: the path of least angles, which is exact; checked, and else as the next.
 - A loss without kinks, with an l1 penalty: proximal gradient steps with momentum, restarted where the risk rises.
-- The absolute and the hinge loss with an l1 penalty, or without any: a linear programme.
+- A loss of straight pieces, such as the absolute or the hinge loss, with an l1 penalty, or without any: a linear
+  programme.
 - Any other kink: the alternating direction method on z = X w, w = v with multipliers. With s the multiplier of z
   and t that of v, both scaled, and penalty parameter k, a step is
 
@@ -23,9 +24,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.optimize
-import scipy.sparse
 
-from solvable.channels.losses import Absolute, Hinge, Loss, Square, has_single_minimum
+from solvable.channels.losses import Loss, Square, has_single_minimum
 from solvable.models.index.erm_rows import SampleLoss
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
@@ -57,8 +57,8 @@ def minimise(X: np.ndarray, y: np.ndarray, loss: Loss, penalty: Penalty) -> Mini
         if len(y) <= X.shape[1]:
             return _least_squares(X, y, 0.0) if isinstance(penalty, Ridge) else _least_l1_norm(X, y)
         return _by_method(X, y, loss, Ridge(0.0))  # the samples determine the minimum
-    if isinstance(loss, Hinge) and isinstance(penalty, Lasso):
-        return _linear_programme(X, y, True, _SLIGHT)  # exact: a linear programme does not see a cost this small
+    if isinstance(penalty, Lasso) and _has_straight_pieces(loss):
+        return _linear_programme(X, SampleLoss(loss, y), _SLIGHT)  # its vertex is that of any cost this small
     return _of_least_norm(X, SampleLoss(loss, y), type(penalty)(1.0))
 
 
@@ -71,7 +71,7 @@ def _of_least_norm(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> Mini
     def fits(found: Minimum) -> bool:
         return bool(np.sum(samples.value(X @ found.estimate)) - least < _FITTED * len(X))
 
-    if attained and samples.loss.kinks(1.0).place.size and not isinstance(samples.loss, Hinge):
+    if attained and samples.loss.kinks(1.0).place.size and not _has_straight_pieces(samples.loss):
         # Without a penalty the method for losses with kinks is slow: look first whether it is needed.
         found = _alternating(X, samples, penalty, _WIDE, _MAX_STEPS // 4)
         return found if found.converged and fits(found) else _by_method(X, samples.y, samples.loss, Ridge(0.0))
@@ -93,8 +93,8 @@ def _by_method(X: np.ndarray, y: np.ndarray, loss: Loss, penalty: Penalty) -> Mi
     elif not loss.kinks(1.0).place.size:
         found = _least_angles(X, y, float(penalty.strength)) if isinstance(loss, Square) else None
         return found or _proximal_gradient(X, SampleLoss(loss, y), penalty)
-    if isinstance(loss, (Absolute, Hinge)) and (isinstance(penalty, Lasso) or penalty.strength == 0):
-        return _linear_programme(X, y, isinstance(loss, Hinge), float(penalty.strength))
+    if (isinstance(penalty, Lasso) or penalty.strength == 0) and _has_straight_pieces(loss):
+        return _linear_programme(X, SampleLoss(loss, y), float(penalty.strength))
     return _alternating(X, SampleLoss(loss, y), penalty)
 
 
@@ -167,21 +167,35 @@ def _proximal_gradient(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> 
     return Minimum(w, False, _MAX_STEPS)
 
 
-def _linear_programme(X: np.ndarray, y: np.ndarray, hinge: bool, strength: float) -> Minimum:
-    """min sum |y - X w| or sum (1 - y X w)_+, plus strength |w|_1, with w and the residuals as differences."""
+def _linear_programme(X: np.ndarray, samples: SampleLoss, strength: float) -> Minimum:
+    """A loss of straight pieces, f(u) = a + b u + sum_k j_k (u - p_k)_+, plus strength |w|_1, by the dual programme.
+
+    With u_i = s_i + c x_i.w it maximises sum_ik t_ik (s_i - p_ik) over 0 <= t_ik <= j_ik such that no entry of
+    X^T (b + sum_k t_k) exceeds the strength; the weights are c times the multipliers of these d conditions.
+    """
+    loss, y = samples.loss, samples.y
     n, d = X.shape
-    weights = np.full(2 * d, max(strength, 0.0))
-    if hinge:
-        rows = scipy.sparse.csr_array(-y[:, None] * X)
-        bounds = scipy.sparse.hstack([rows, -rows, -scipy.sparse.eye_array(n)])
-        found = scipy.optimize.linprog(np.concatenate([weights, np.ones(n)]), A_ub=bounds, b_ub=-np.ones(n))
+    place, left, right = (np.asarray(part) for part in loss.kinks_of(y))
+    push = X.T @ left[np.arange(n), np.argmin(place, axis=1)]
+    c, s = (-1.0, y) if loss.residual else (1.0, np.zeros(n))
+    rows = np.repeat(X, place.shape[1], axis=0).T
+    cost, box = (place - s[:, None]).ravel(), np.stack([np.zeros(place.size), (right - left).ravel()], axis=1)
+    if strength == 0:
+        found = scipy.optimize.linprog(cost, A_eq=rows, b_eq=-push, bounds=box, method="highs-ipm")
+        w = c * found.eqlin.marginals if found.success else np.zeros(d)
     else:
-        rows, one = scipy.sparse.csr_array(X), scipy.sparse.eye_array(n)
-        equal = scipy.sparse.hstack([rows, -rows, one, -one])
-        found = scipy.optimize.linprog(np.concatenate([weights, np.ones(2 * n)]), A_eq=equal, b_eq=y)
-    if found.x is None:
-        return Minimum(np.zeros(d), False, int(found.nit))
-    return Minimum(found.x[:d] - found.x[d : 2 * d], bool(found.success), int(found.nit))
+        both, ends = np.vstack([rows, -rows]), np.concatenate([strength - push, strength + push])
+        found = scipy.optimize.linprog(cost, A_ub=both, b_ub=ends, bounds=box, method="highs-ipm")
+        w = c * (found.ineqlin.marginals[:d] - found.ineqlin.marginals[d:]) if found.success else np.zeros(d)
+    return Minimum(w, bool(found.success), int(found.nit))
+
+
+def _has_straight_pieces(loss: Loss) -> bool:
+    """Whether the loss is convex and has kinks, but no curvature between them."""
+    u = np.linspace(-50.0, 50.0, 4001) + 1e-3
+    return bool(loss.kinks(1.0).place.size) and all(
+        not np.any(np.asarray(loss.curvature(u, np.full_like(u, y)))) for y in (-1.0, 1.0)
+    )
 
 
 def _least_l1_norm(X: np.ndarray, y: np.ndarray) -> Minimum:
