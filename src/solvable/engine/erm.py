@@ -18,6 +18,8 @@ from solvable.priors.penalties import Penalty, Ridge, as_penalty
 _ADVICE = {
     Status.UNSTABLE: "the replicon is above 1 or the proximal operator has several values: many minima compete; "
     "take a larger penalty, more samples, or a convex loss",
+    Status.NONFINITE: "the iteration left the region where the theory holds, usually since many minima compete; "
+    "take a larger penalty, more samples, or a convex loss",
     Status.DIVERGED: "without a penalty the minimum lies at infinity, as for separable classes, or where there are as "
     "many samples as weights; take a positive strength",
     Status.OUT_OF_DOMAIN: "a ridge this negative leaves the risk without a minimum; raise its strength",

@@ -84,6 +84,8 @@ def _solved(model: MultiIndex, learner: ERM, known: Facts, labels: LabelModel, a
         rows = [_moved(row, problem, value) for row, value in zip(rows, alpha, strict=True)]
         return jax.tree.map(lambda *column: jnp.stack(column), *rows)
     points = jax.tree.map(lambda *column: np.array(column), *rows)
+    lost = int(Status.OUT_OF_DOMAIN)
+    points = replaced(points, points.status == lost, BLANK._replace(status=np.int64(lost)))  # without a minimum
     if fitted.any():
         points = replaced(points, fitted, interpolating(problem, known, np.where(fitted, alpha, 0.5)))
     if (alpha == 0).any():
