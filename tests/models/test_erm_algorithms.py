@@ -116,6 +116,11 @@ def test_minima_are_minima():
         (L.Hinge(), Lasso(0.3), np.sign(y)),
         (L.Huber(0.7), Lasso(0.4), y),
         (L.Square(), Lasso(0.4), y),
+        (L.Custom(lambda y, z: jnp.maximum(0.3 * (y - z), -0.7 * (y - z))), Lasso(0.1), y),
+        (L.Custom(lambda y, z: jnp.maximum(jnp.abs(y - z) - 0.2, 0.0)), Lasso(0.2), y),
+        (L.Custom(lambda y, z: jnp.maximum(0.3 * (y - z), -0.7 * (y - z))), Ridge(0.0), y),
+        (L.Custom(lambda y, z: jnp.maximum(1 - y * z, 0.0)), Lasso(0.3), np.sign(y)),
+        (L.Custom(lambda y, z: jnp.abs(y - z) + (y - z) ** 2 / 2), Lasso(0.3), y),
     ]
     with jax.enable_x64(True):
         for loss, penalty, labels in cases:
