@@ -169,7 +169,7 @@ def mean(values: Any) -> Estimate:
     values = values[np.isfinite(values)]
     if values.size < 2:
         return Estimate(np.nan, np.nan)
-    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)))
+    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)), values.size - 1)
 
 
 def lowest(x: Any, values: Any) -> Estimate:
@@ -183,7 +183,7 @@ def lowest(x: Any, values: Any) -> Estimate:
     count = values.shape[1]
     drawn = np.array([_lowest_of(x, np.delete(values, k, axis=1).mean(axis=1)) for k in range(count)])
     error = np.sqrt((count - 1) / count * np.sum((drawn - drawn.mean()) ** 2))
-    return Estimate(_lowest_of(x, values.mean(axis=1)), float(error))
+    return Estimate(_lowest_of(x, values.mean(axis=1)), float(error), count - 1)
 
 
 def _lowest_of(x: Any, means: np.ndarray) -> float:

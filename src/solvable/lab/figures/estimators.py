@@ -25,10 +25,22 @@ class Runs:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """A number with its standard error; NaN where the runs do not determine it."""
+    """A number with its standard error; NaN where the runs do not determine it.
+
+    `freedom` is the number of degrees of freedom of the error itself where it comes from the scatter of a few runs.
+    """
 
     value: float
     error: float
+    freedom: int | None = None
+
+    def bound(self, errors: float) -> float:
+        """What the error exceeds as rarely as a normal one exceeds `errors` of its own, by Student's t."""
+        if self.freedom is None:
+            return errors * self.error
+        from scipy.special import ndtr, stdtrit
+
+        return float(stdtrit(self.freedom, ndtr(errors))) * self.error
 
 
 def continuous_onset(runs: Runs, low: float = 0.1, high: float = 0.5) -> Estimate:

@@ -10,7 +10,7 @@ from solvable.lab.figures.entry import Claim, Material
 from solvable.lab.figures.estimators import Estimate
 
 STANDARD_ERRORS = 3.0
-"""A simulated value agrees with the computed one within this many of its standard errors."""
+"""A simulated value agrees with the computed one within this many of its standard errors, if those are known well."""
 
 AGREES = "agrees"
 KNOWN = "differs, as documented"
@@ -43,10 +43,13 @@ class Verdict:
 
     @property
     def simulation_agrees(self) -> bool:
-        """Whether the simulated value, if there is one, is within three standard errors of the computed one."""
+        """Whether the simulated value, if there is one, is within three standard errors of the computed one.
+
+        If the error comes from few runs it is uncertain itself, and more of it is allowed (see `Estimate.bound`).
+        """
         if self.simulated is None or not math.isfinite(self.simulated.error):
             return True
-        return _near(self.simulated.value, self.computed, STANDARD_ERRORS * self.simulated.error)
+        return _near(self.simulated.value, self.computed, self.simulated.bound(STANDARD_ERRORS))
 
     @property
     def expected(self) -> bool:
