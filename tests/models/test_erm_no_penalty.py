@@ -172,6 +172,17 @@ def test_no_error_is_negative_where_nothing_is_left_to_learn():
             assert np.all(found[name][good] >= 0) and np.all(found[name][1:] < 1e-9)
 
 
+@pytest.mark.parametrize(
+    "model, loss, penalty",
+    [(LINEAR, "square", sv.Lasso(0.0)), (LINEAR, "huber:1", sv.Ridge(0.0)), (SIGNS, "hinge", sv.Ridge(0.0))],
+    ids=["lasso", "huber", "hinge"],
+)
+def test_single_samples_are_fitted_without_penalty(model, loss, penalty):
+    found = sv.predict(model, sv.ERM(loss, penalty), alpha=np.array([0.0, 1e-3]))
+    assert found.converged.all() and np.all(found["training_loss"] < 1e-9)
+    assert found["estimation_error"][0] == 1
+
+
 def test_no_samples_for_a_loss_with_several_proximal_values():
     """At alpha = 0 a ridge of 0.1 has V = 10: as unstable for Tukey's loss as just above."""
     found = sv.predict(LINEAR, sv.ERM("tukey:3", 0.1), alpha=np.array([0.0, 1e-6]), throw=False)

@@ -10,6 +10,7 @@ labels that are exactly 0, which no other component does: those are known to say
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -177,11 +178,13 @@ class MixtureChannel(Channel):
             return LabelLaw(weight, mean, G)
         return LabelLaw(np.append(weight, self.erased), np.append(mean, 0.0), np.append(G, 0.0))
 
+    @abc.abstractmethod
     def _averages(self, V: np.ndarray, fineness: float) -> np.ndarray:
-        raise NotImplementedError
+        """The information and the entropy of the labels that are not erased, at every V."""
 
+    @abc.abstractmethod
     def _label_law(self, fineness: float) -> LabelLaw:
-        raise NotImplementedError
+        """The law of the labels that are not erased."""
 
     def _law_at(self, nodes: LabelNodes) -> LabelLaw:
         """The law of the labels that are not erased, from nodes at omega = 0 and V = 1."""

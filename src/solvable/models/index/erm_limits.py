@@ -74,7 +74,9 @@ def untrained(problem: Problem) -> ProximalPoint:
     strength = float(problem.penalty.strength)
     if strength < 0:
         return BLANK._replace(status=np.int64(Status.OUT_OF_DOMAIN))
-    V = 1e-12 if isinstance(problem.penalty, Lasso) else 1 / max(strength, 1e-12)
+    # A lasso of any strength leaves every weight at zero, and V too; without a penalty each sample is fitted alone.
+    sparse = isinstance(problem.penalty, Lasso) and strength > 0
+    V = 1e-12 if sparse else 1 / max(strength, 1e-12)
     loss = float(_loss_at_zero(problem, V))
     blank = jax.tree.map(np.zeros_like, BLANK)
     several = 1 + V * float(problem.loss.lowest_curvature) <= 0
