@@ -8,8 +8,9 @@ import numpy as np
 from scipy.special import ndtr
 
 from solvable.channels.base import Channel
-from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, complement
+from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel
 from solvable.engine.state_evolution import InformationTable
+from solvable.numerics.subspaces import complement
 from solvable.targets.target import Target
 
 

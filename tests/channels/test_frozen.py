@@ -10,8 +10,8 @@ from scipy.integrate import quad
 
 from solvable.channels import GenericChannel, multi_channel_of
 from solvable.channels.frozen import FrozenChannel
-from solvable.channels.multi import complement
 from solvable.core.errors import NotSimulable
+from solvable.numerics.subspaces import complement
 from solvable.targets.rotate import rotate
 from solvable.targets.target import Target
 

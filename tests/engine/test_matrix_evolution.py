@@ -14,12 +14,12 @@ from solvable.channels.multi import MatrixInformation
 from solvable.channels.multi_closed import Parity, Staircase
 from solvable.core.status import Status
 from solvable.engine.matrix_evolution import MatrixStateEvolution
-from solvable.engine.matrix_kept import Kept
 from solvable.engine.matrix_points import Point
 from solvable.engine.staircase import staircase
-from solvable.engine.symmetric import smat
 from solvable.models.index import MultiIndex
 from solvable.models.index.theory import state_evolution
+from solvable.numerics.cache import Kept
+from solvable.numerics.symmetric import smat
 
 SWAP = np.array([[0.0, 1.0], [1.0, 0.0]])
 PARITY_OVERLAPS = {2.6: 0.0560535859, 3.0: 0.2427062, 3.5: 0.47076, 4.0: 0.6438411, 5.0: 0.8235368011}

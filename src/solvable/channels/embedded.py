@@ -7,15 +7,9 @@ from typing import Any
 import numpy as np
 
 from solvable.channels.base import Channel
-from solvable.channels.multi import (
-    Linearisation,
-    MatrixInformation,
-    MultiChannel,
-    MultiLabelLaw,
-    MultiPosterior,
-    complement,
-)
+from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
 from solvable.channels.prediction import classification_error, generalization_error
+from solvable.numerics.subspaces import complement
 from solvable.targets.target import Target
 
 _COARSE = 0.7

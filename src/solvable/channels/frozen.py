@@ -14,9 +14,10 @@ from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, l
 from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
 from solvable.channels.levels.prediction import prediction_errors
 from solvable.channels.levels.surface import Surface
-from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, complement
+from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw
 from solvable.core.errors import NotSimulable
 from solvable.numerics.gaussian import normal_density
+from solvable.numerics.subspaces import complement
 from solvable.targets.adapted import adapted_basis
 from solvable.targets.target import Target
 

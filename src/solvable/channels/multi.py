@@ -155,19 +155,3 @@ class MultiChannel(abc.ABC):
         """Labels y = g(z) + sqrt(noise) xi, for z of shape (n, r)."""
         clean = self.target.numpy(np.asarray(z, float))
         return clean + np.sqrt(self.noise) * rng.standard_normal(clean.shape) if self.noise else clean
-
-
-def complement(directions: np.ndarray) -> np.ndarray:
-    """Orthonormal columns that complete `directions` (r x k) to a basis: coordinate axes where these fit."""
-    r, k = directions.shape
-    axes = np.eye(r)
-    basis = directions
-    kept: list[np.ndarray] = []
-    # Take the axes furthest from the span first, so that coordinate subspaces are completed by coordinate axes.
-    for _ in range(r - k):
-        residual = axes - basis @ (basis.T @ axes)
-        best = residual[:, np.argmax(np.round(np.linalg.norm(residual, axis=0), 9))]
-        column = best / np.linalg.norm(best)
-        kept.append(column)
-        basis = np.column_stack([basis, column])
-    return np.stack(kept, 1) if kept else np.zeros((r, 0))

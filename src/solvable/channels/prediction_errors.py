@@ -8,7 +8,8 @@ import numpy as np
 
 from solvable.channels.frozen import FrozenChannel
 from solvable.channels.generic import GenericChannel
-from solvable.channels.multi import MultiChannel, complement
+from solvable.channels.multi import MultiChannel
+from solvable.numerics.subspaces import complement
 from solvable.targets.target import Target
 
 _EXACT = 1e-7

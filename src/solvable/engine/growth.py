@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.channels.multi import Linearisation
-from solvable.engine.symmetric import tidy
+from solvable.numerics.subspaces import tidy
 
 
 def trivial_directions(lin: Linearisation) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.channels.multi import MatrixInformation, MultiChannel
-from solvable.engine.matrix_kept import Kept
-from solvable.engine.symmetric import tidy
+from solvable.numerics.cache import Kept
+from solvable.numerics.subspaces import tidy
 
 DEEPEST = 34.0
 """The largest -log V followed: beyond, M = I - V rounds to one."""

@@ -11,13 +11,13 @@ import threading
 
 import numpy as np
 
-from solvable.channels.multi import complement
 from solvable.core.status import Status
 from solvable.engine.matrix_climb import climb
-from solvable.engine.matrix_kept import Kept
 from solvable.engine.matrix_output import MatrixOutput
 from solvable.engine.matrix_points import Point
-from solvable.engine.symmetric import one_minus_exp
+from solvable.numerics.cache import Kept
+from solvable.numerics.subspaces import complement
+from solvable.numerics.symmetric import one_minus_exp
 
 _INFORMED = 1e-3
 """The V from which informed starts set out."""

@@ -14,7 +14,8 @@ from solvable.engine.growth import growing_overlap, support, trivial_directions
 from solvable.engine.matrix_output import MatrixOutput
 from solvable.engine.matrix_points import Point
 from solvable.engine.matrix_relaxation import LocalModel, Relaxed, relax
-from solvable.engine.symmetric import log_one_plus, one_minus_exp, tidy
+from solvable.numerics.subspaces import tidy
+from solvable.numerics.symmetric import log_one_plus, one_minus_exp
 
 _SEED = 0.01
 """The size of the overlap given to a growing direction before it is followed."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from solvable.channels.multi import Linearisation, MultiChannel
 from solvable.engine.labels import Labels
-from solvable.engine.matrix_kept import Kept
+from solvable.numerics.cache import Kept
 
 _MOST_LINEARISATIONS, _MOST_MASSES, _MOST_FROZEN = 1024, 1024, 64
 

@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from solvable.channels.multi import complement
 from solvable.core.status import Status
 from solvable.engine.matrix_relaxation import LocalModel
+from solvable.numerics.subspaces import complement
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpy as np
 from solvable.core.status import Status
 from solvable.engine.labels import DEEPEST, Labels
 from solvable.engine.matrix_steps import State, entry_errors, least_on_the_way, next_step, spectral_radius, well_inside
-from solvable.engine.symmetric import (
+from solvable.numerics.symmetric import (
     clipped,
     exp_derivative,
     log_derivative,

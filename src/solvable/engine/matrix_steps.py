@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.engine.labels import DEEPEST
-from solvable.engine.symmetric import clipped, smat, svec
+from solvable.numerics.symmetric import clipped, smat, svec
 
 
 class State(NamedTuple):

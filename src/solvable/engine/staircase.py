@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import Linearisation, complement
+from solvable.channels.multi import Linearisation
 from solvable.engine.growth import growing_overlap, support, trivial_directions, zero_level
 from solvable.engine.matrix_branches import Branches
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_output import MatrixOutput
 from solvable.engine.matrix_points import Point
+from solvable.numerics.subspaces import complement
 
 LARGEST_ALPHA = 1e3
 """Directions that need more samples than this per dimension are called hard."""

@@ -23,10 +23,10 @@ from solvable.core.model import Data
 from solvable.core.results import Outcome
 from solvable.engine.amp import AMPReport, OutputStep, amp, gaussian_signal, uninformed_start
 from solvable.engine.operators import Dense
-from solvable.engine.symmetric import tidy
 from solvable.models.index.instance import smallest_variance, truthful_start
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.multi_scores import aligned, scores
+from solvable.numerics.subspaces import tidy
 
 _TRUTH_START = 1 - 1e-4
 _RECOVERED = 0.999

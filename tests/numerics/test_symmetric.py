@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, logm
 
-from solvable.engine.symmetric import (
+from solvable.numerics.subspaces import tidy
+from solvable.numerics.symmetric import (
     clipped,
     exp_derivative,
     log_derivative,
@@ -15,7 +16,6 @@ from solvable.engine.symmetric import (
     positive_directions,
     smat,
     svec,
-    tidy,
 )
 
 

@@ -1,4 +1,4 @@
-"""Small symmetric matrices as vectors: functions of them, their derivatives, and tidy bases of subspaces.
+"""Small symmetric matrices as vectors: functions of them, and their derivatives.
 
 A symmetric matrix S is written as the vector svec(S) of its upper entries, those off the diagonal times sqrt(2), so
 that scalar products are kept: <svec(S), svec(T)> = Tr(S T).
@@ -9,11 +9,6 @@ from __future__ import annotations
 import functools
 
 import numpy as np
-
-from solvable.channels.multi import complement
-
-_DENOMINATOR = 60
-"""Projectors whose entries are multiples of 1/60 are recognised: axes, (1,1), (1,1,1), (1,2), (1,3), .. and signs."""
 
 
 @functools.cache
@@ -94,18 +89,3 @@ def positive_directions(L: np.ndarray) -> np.ndarray:
             v = u[:, i] if i == j else (u[:, i] + u[:, j]) / np.sqrt(2)
             found.append(svec(np.outer(v, v)))
     return np.stack(found, 1)
-
-
-def tidy(directions: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
-    """An orthonormal basis of (nearly) the same subspace: its projector rounded to simple fractions if it has any.
-
-    A coordinate subspace comes back as coordinate axes; other subspaces start with the axis they contain most of.
-    """
-    r, k = directions.shape
-    projector = directions @ np.linalg.pinv(directions)
-    rounded = np.round(projector * _DENOMINATOR) / _DENOMINATOR
-    simple = np.abs(rounded - projector).max(initial=0.0) < tolerance
-    if simple and np.abs(rounded @ rounded - rounded).max() < 1e-12 and round(float(np.trace(rounded))) == k:
-        projector = rounded
-    rest = np.linalg.eigh(np.eye(r) - projector)[1][:, k:]
-    return complement(rest) if k else np.zeros((r, 0))
