@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.cli.app import run
@@ -218,6 +218,6 @@ def test_interruption(solvable, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("solvable.core.verbs.thresholds", interrupt)
+    monkeypatch.setattr("solvable.verbs.thresholds.thresholds", interrupt)
     code, out, err = solvable("thresholds", *TOY)
     assert (code, out, err) == (130, "", "solvable: interrupted\n")

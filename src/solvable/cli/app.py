@@ -109,7 +109,7 @@ def thresholds(
     """
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table, show_text
-    from solvable.core.verbs import thresholds as verb
+    from solvable.verbs.thresholds import thresholds as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner] if learner else [])
     found = verb(request.model, *request.learners)
@@ -141,7 +141,7 @@ def predict(
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table
     from solvable.cli.tables import prediction_json, prediction_rows
-    from solvable.core.verbs import predict as verb
+    from solvable.verbs.predict import predict as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner], alpha)
     found = verb(request.model, request.learners[0], **request.axes)
@@ -222,7 +222,7 @@ def optimize(
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table
     from solvable.cli.tables import optimum_json, optimum_rows
-    from solvable.core.verbs import optimize as verb
+    from solvable.verbs.optimize import optimize as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner], alpha)
     names = over or ["penalty"]

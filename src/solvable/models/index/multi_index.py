@@ -19,7 +19,7 @@ from solvable.channels.contamination import (
     merged,
 )
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
-from solvable.core.model import Data
+from solvable.core.model import Data, Stream
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
 from solvable.engine.operators import Dense
@@ -163,11 +163,22 @@ class MultiIndex(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
         """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
-        n = max(1, round(axes["alpha"] * d))
+        truth, samples = self._drawn(rng, d)
+        return Data(*samples(max(1, round(axes["alpha"] * d))), truth)
+
+    def stream(self, rng: np.random.Generator, d: int, **axes: float) -> Stream:
+        """A teacher as that of `sample`, and fresh inputs with their labels as they are asked for."""
+        return Stream(*self._drawn(rng, d))
+
+    def _drawn(self, rng: np.random.Generator, d: int) -> tuple[np.ndarray, Callable[[int], Any]]:
         one = self.projections == 1
         W = self.prior.sample(rng, d)[:, None] if one else orthonormal_teacher(rng, d, self.projections)
-        X = rng.standard_normal((n, d)) / np.sqrt(d)
-        return Data(X, self._labels(X @ W, rng), W)
+
+        def samples(n: int) -> tuple[np.ndarray, np.ndarray]:
+            X = rng.standard_normal((n, d)) / np.sqrt(d)
+            return X, self._labels(X @ W, rng)
+
+        return W, samples
 
     def _labels(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Labels of projections z (n, r); contaminated ones part by part, also where their law is not solved."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.core.errors import NotSimulable, NotSolvable
-from solvable.core.learners import GradientDescent
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
 from solvable.models.matrix.bayes_theory import bayes_points
 from solvable.models.matrix.instance import MatrixData, scores
+from solvable.models.matrix.learners import GradientDescent
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.network_descent import gradient_descent

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.core.learners import Lazy
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.models.matrix.instance import MatrixData, scores
+from solvable.models.matrix.learners import Lazy
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.operators import Features

@@ -22,10 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.learners import Lazy
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.models.matrix.learners import Lazy
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.quadratic_network import QuadraticNetwork

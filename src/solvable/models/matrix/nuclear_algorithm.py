@@ -27,10 +27,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.core.learners import NuclearNorm
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.models.matrix.instance import MatrixData, scores
+from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.network_descent import NetworkDescent

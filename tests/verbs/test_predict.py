@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 
