@@ -96,14 +96,14 @@ def several_theory() -> Iterator[Case]:
         for learner in ("symmetric", "asymmetric"):
             yield predict(f"{name}/{learner}", closed[name][0], LEARNERS[learner], alpha=alpha)
     generic = {
-        "polynomial": (Index("z1*z2 + 0.3*z1**3"), [0.4, 1.0]),
+        "polynomial": (Index("z1*z2 + 0.3*z1**3"), [0.4]),
         "polynomial-noise": (Index("z1*z2 + 0.3*z1**3", noise=0.1), [0.4, 1.0]),
         "function-2": (Index(sv.Target(twisted, projections=2), noise=0.1), [4.0]),
         "pieces": (Index("where(z1 > 0, z2, 0)"), [0.7]),
         "parity-3": (Index("sign(z1*z2*z3)"), [0.0, 2.0]),
         "committee-3": (Index("sign(z1) + sign(z2) + sign(z3)"), [4.0]),
         "majority-3": (Index("sign(sign(z1) + sign(z2) + sign(z3))"), [0.5]),
-        "generic-3": (Index("tanh(z1)*z2 + 0.5*z3**2", noise=0.1), [3.0]),
+        "generic-3": (Index("tanh(z1)*z2 + 0.5*z3**2", noise=0.5), [1.0]),
     }
     for name, (model, alpha) in generic.items():
         yield predict(f"{name}/amp", model, AMP, alpha=alpha)
