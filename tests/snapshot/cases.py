@@ -40,6 +40,8 @@ predict/erm-logistic*/* predict/erm-hinge*/* predict/erm-function/* predict/erm-
 predict/network*/nuclear-narrow predict/network-narrow/bayes
 predict/discrete/[bn]* predict/three-atoms/[abn]* predict/semicircle/[bn]* predict/power-law/[bn]* predict/density/[bn]*
 predict/sequence*
+thresholds/z1* thresholds/sequence* diagnose/max* optimize/*
+simulate/product/amp simulate/staircase-3/amp simulate/polynomial/amp simulate/erm-logistic/direct simulate/sequence/amp
 """.split()
 """Cases (with * for any text) of more than about 1.5 s of CPU time, or that use what only such a case computes."""
 
