@@ -30,11 +30,11 @@ from solvable.engine.solvers.base import FixedPoints, Solver
 from solvable.engine.thresholds import Thresholds
 from solvable.numerics import interpolation
 from solvable.numerics.interpolation import PiecewiseChebyshev
-from solvable.numerics.roots import illinois
+from solvable.numerics.errors import COARSER
+from solvable.numerics.roots import golden_section, halving, illinois
 
 _DROP = 1e-6
 """The curve must fall by this much (in log gain), and by well more than its error, for a jump to count."""
-COARSE = 0.7
 _EDGES = np.array([-12.0, -7.0, -4.0, -2.0, -0.5, 1.0, 2.5, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0, 31.0, 40.0])
 _DEGREE = 10
 _PROBES = np.linspace(-10.0, 38.0, 13)
@@ -61,7 +61,7 @@ class InformationTable:
         information, entropy = _information(channel, 1 / (1 + np.exp(nodes.ravel())))
         floor = np.maximum(information, 1e-30).reshape(nodes.shape)
         log_information = interpolation.fit(edges, _DEGREE, np.log(floor))
-        coarse = _information(channel, 1 / (1 + np.exp(probes)), fineness=COARSE)[0]
+        coarse = _information(channel, 1 / (1 + np.exp(probes)), fineness=COARSER)[0]
         probe_error = np.abs(coarse / np.exp(log_information(probes)) - 1)
         entropy = interpolation.fit(edges, _DEGREE, entropy.reshape(nodes.shape))
         return cls(log_information, entropy, probes, probe_error)
@@ -98,13 +98,8 @@ class Curve(Solver):
         curve = self.log_gain(grid)
         turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
         sign = np.sign(curve[turns] - curve[turns - 1])
-        golden = (np.sqrt(5) - 1) / 2
-        low, high = grid[turns - 1], grid[turns + 1]
-        for _ in range(35):
-            left, right = high - golden * (high - low), low + golden * (high - low)
-            take_left = sign * self.log_gain(left) > sign * self.log_gain(right)
-            low, high = np.where(take_left, low, left), np.where(take_left, right, high)
-        return np.union1d(grid, (low + high) / 2)
+        found = golden_section(lambda x: -sign * self.log_gain(x), grid[turns - 1], grid[turns + 1], 35)
+        return np.union1d(grid, found.middle)
 
     @functools.cached_property
     def log_curve(self) -> np.ndarray:
@@ -276,8 +271,4 @@ def _hard_phase_start(curve: Curve, algorithmic: float) -> float:
     start = int(np.nonzero(~hard)[0].max(initial=-1)) + 1
     if start == 0:
         return 0.0
-    low, high = grid[start - 1], grid[start]
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if better(np.array([middle]))[0] else (middle, high)
-    return float((low + high) / 2)
+    return float(halving(lambda gain: better(np.array([gain]))[0], grid[start - 1], grid[start], 50).middle)
