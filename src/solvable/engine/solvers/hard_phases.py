@@ -12,15 +12,15 @@ import itertools
 
 import numpy as np
 
-from solvable.channels import Channel
+from solvable.channels.base import Channel, TargetChannel
 from solvable.engine.solvers.branches import Branches, Point
 from solvable.engine.solvers.staircase import LARGEST_GAIN, LearnedStep
 from solvable.engine.thresholds import Thresholds
 
 _JUMP = 0.03
-"""A change of Tr M between neighbouring gain, beyond what its speed at both explains, that is looked into."""
+"""A change of Tr M between neighbouring gains, beyond what its speed at both explains, that is looked into."""
 _WIDTH = 1e-3
-"""Relative width of an interval of gain in which such a change counts as a jump."""
+"""Relative width of an interval of gains in which such a change counts as a jump."""
 _PRECISION = 2e-5
 """Relative precision of a threshold found by bisection."""
 _RATIO = 1.35
@@ -168,6 +168,8 @@ def _lower_end(branches: Branches, gain: float) -> float:
 
 def _specialization(channel: Channel, steps: list[LearnedStep]) -> float | None:
     """The gain of the easy step, after a first one, that breaks a symmetry under exchange of two projections."""
+    if not isinstance(channel, TargetChannel):
+        return None
     target, r = channel.target, channel.projections
     z = np.random.default_rng(0).standard_normal((64, r))
     values = target.numpy(z)

@@ -111,8 +111,7 @@ class MultiIndex(TwoSided):
                 f"the prior {self.prior} is solved for one projection; with {self.projections} projections the weights "
                 'are Gaussian: use prior="gaussian".'
             )
-        components = self.components if self.contamination else None
-        return channel_of(self.named_channel or self.target, self.noise, components)
+        return channel_of(self.named_channel or self.target, components=self.components)
 
     def output(self) -> PosteriorOutput:
         return PosteriorOutput(self.channel)
