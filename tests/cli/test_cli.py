@@ -49,6 +49,14 @@ def test_models(solvable):
     assert code == 0 and any(line.split() == ["regression", "mean", "-", "yes"] for line in out.splitlines())
 
 
+def test_models_name_the_publications_behind_them(solvable):
+    code, out, _ = solvable("models", "--references")
+    assert code == 0 and "\nmulti-index, erm\n  Thrampoulidis, Abbasi, Hassibi, Precise error analysis" in out
+    rows = json.loads(solvable("models", "--references", "--json")[1])
+    (row,) = [row for row in rows if (row["model"], row["learner"]) == ("multi-index", "spectral")]
+    assert row["references"][0].endswith("(2017), arXiv:1708.05932")
+
+
 def test_the_families_of_the_package_are_found():
     assert find_model("MultiIndex") is find_model("multi-index") is sv.MultiIndex
     assert {"bayes-optimal", "amp", "spectral"} <= {learner.name() for learner in learners_of(sv.MultiIndex)}

@@ -220,4 +220,10 @@ BIBLIOGRAPHY = {
         2010,
         "IEEE Trans. Inf. Theory 56, 3721",
     ),
+    "xu2025fundamental": Publication(
+        "Xu, Maillard, Zdeborová, Krzakala",
+        "Fundamental limits of matrix sensing: exact asymptotics, universality, and applications",
+        2025,
+        "arXiv:2503.14121",
+    ),
 }

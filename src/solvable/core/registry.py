@@ -220,7 +220,9 @@ def _subclasses(model: type[Model]) -> Iterator[type[Model]]:
 
 def _public(model: type[Model]) -> bool:
     """Whether a class is what its module holds under its name: not one made inside a function, or by equinox."""
-    return not model.__name__.startswith("_") and vars(sys.modules[model.__module__]).get(model.__name__) is model
+    return (
+        not model.__name__.startswith("_") and getattr(sys.modules.get(model.__module__), model.__name__, None) is model
+    )
 
 
 def _missing(what: str, table: dict, model: Model, learner: Learner) -> str:

@@ -17,8 +17,8 @@ _TOLERANCE = 1e-10
 _STEPS = 20_000
 
 
-@simulation(QuadraticNetwork, Lazy)
-@simulation(MatrixSensing, Lazy)
+@simulation(QuadraticNetwork, Lazy, references=("chizat2019lazy",))
+@simulation(MatrixSensing, Lazy, references=("chizat2019lazy",))
 def run_lazy(model: MatrixModel, learner: Lazy, data: MatrixData, rng: np.random.Generator) -> Outcome:
     """The ridge estimate; without penalty the least squares solution of least norm."""
     operator, penalty, d = data.operator, float(learner.penalty), data.operator.size

@@ -33,8 +33,8 @@ from solvable.models.matrix.quadratic_network import QuadraticNetwork
 _ROUNDING = 1e-15
 
 
-@theory(QuadraticNetwork, Lazy)
-@theory(MatrixSensing, Lazy)
+@theory(QuadraticNetwork, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
+@theory(MatrixSensing, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
 def lazy(model: MatrixModel, learner: Lazy, alpha: np.ndarray) -> Prediction:
     """The errors and the loss of ridge regression; differentiable in the penalty, the noise and the law."""
     metrics, delta, rounding = _ridge(model.law.second_moment, model.noise, learner.penalty, np.ravel(alpha))

@@ -75,8 +75,8 @@ class Minimum(NamedTuple):
     penalty: float
 
 
-@simulation(QuadraticNetwork, NuclearNorm)
-@simulation(MatrixSensing, NuclearNorm)
+@simulation(QuadraticNetwork, NuclearNorm, references=("erba2025nuclear",))
+@simulation(MatrixSensing, NuclearNorm, references=("erba2025nuclear",))
 def run_nuclear_norm(model: MatrixModel, learner: NuclearNorm, data: MatrixData, rng: np.random.Generator) -> Outcome:
     """Proximal gradient on S, or descent on the weights of a network; with a width below d the latter only."""
     operator, penalty, d = data.operator, float(learner.penalty), data.operator.size

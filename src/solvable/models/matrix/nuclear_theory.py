@@ -44,8 +44,8 @@ class NuclearPoints(NamedTuple):
     evaluations: np.ndarray
 
 
-@theory(QuadraticNetwork, NuclearNorm)
-@theory(MatrixSensing, NuclearNorm)
+@theory(QuadraticNetwork, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
+@theory(MatrixSensing, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
 def nuclear_norm(model: MatrixModel, learner: NuclearNorm, alpha: np.ndarray) -> Prediction:
     """The errors, losses and rank of the minimiser; differentiable in the penalty."""
     law, noise, alpha = model.law, float(model.noise), np.ravel(alpha)
