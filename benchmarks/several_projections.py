@@ -66,7 +66,9 @@ def main() -> None:
     ratio = best(lambda: naive_information(plain, M), 1) / best(lambda: information(plain.rule(), M, None))
     print(f"matrix products against an exponential a pair: {ratio:.0f} times faster")
     parity = channel_of(Target("sign(z1*z2)"), 0.0)
-    print(f"E[g g^T] of sign(z1*z2), closed form: {1e3 * best(lambda: parity.information(np.eye(2)[None] - M).error):.1f} ms")
+    print(
+        f"E[g g^T] of sign(z1*z2), closed form: {1e3 * best(lambda: parity.information(np.eye(2)[None] - M).error):.1f} ms"
+    )
     model = sv.MultiIndex("sign(z1*z2)")
     start = time.perf_counter()
     sv.predict(model, sv.AMP(), alpha=np.linspace(1.0, 6.0, 30))

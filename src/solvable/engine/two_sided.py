@@ -154,19 +154,19 @@ def _solver(output: BayesOutput, signal: BayesSignal) -> Solver:
     return solver_for(output, signal)
 
 
-@theory(TwoSided, BayesOptimal)
+@theory(TwoSided, BayesOptimal, references=("barbier2019optimal", "aubin2018committee"))
 def bayes_optimal(model: TwoSided, learner: BayesOptimal, **axes: np.ndarray) -> Prediction:
     """The fixed point of largest free entropy: the error of the exact posterior mean."""
     return model.prediction(model.solver().optimal(model.gain(**axes)))
 
 
-@theory(TwoSided, AMP)
+@theory(TwoSided, AMP, references=("barbier2019optimal", "aubin2018committee", "troiani2024fundamental"))
 def message_passing(model: TwoSided, learner: AMP, **axes: np.ndarray) -> Prediction:
     """The fixed point that the iteration reaches from an uninformed start."""
     return model.prediction(model.solver().uninformed(model.gain(**axes)))
 
 
-@thresholds_of(TwoSided)
+@thresholds_of(TwoSided, references=("barbier2019optimal", "mondelli2017fundamental", "troiani2024fundamental"))
 def thresholds(model: TwoSided) -> Thresholds:
     """weak_recovery, algorithmic and information_theoretic, each as a value of the model's axis (0: any, inf: none).
 
@@ -176,7 +176,7 @@ def thresholds(model: TwoSided) -> Thresholds:
     return Thresholds({name: value / unit for name, value in model.solver().thresholds().items()})
 
 
-@simulation(TwoSided, AMP)
+@simulation(TwoSided, AMP, references=("rangan2011generalized", "aubin2018committee"))
 def run_amp(model: TwoSided, learner: AMP, data: Any, rng: np.random.Generator) -> Outcome:
     """Approximate message passing from an uninformed or a spectral start; the truth is used for scoring only."""
     instance = model.instance(data)

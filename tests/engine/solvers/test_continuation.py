@@ -84,7 +84,9 @@ def test_one_projection_agrees_with_the_scalar_engine(target, noise, alpha):
     for name in ("uninformed", "optimal"):
         found, known = (getattr(e, name)(np.array(alpha)) for e in (evolution, scalars(model.solver())))
         assert np.all(found.status == Status.CONVERGED)
-        np.testing.assert_array_less(np.abs(found.overlap[:, 0, 0] - known.q), 1e-7 + found.uncertainty + known.uncertainty)
+        np.testing.assert_array_less(
+            np.abs(found.overlap[:, 0, 0] - known.q), 1e-7 + found.uncertainty + known.uncertainty
+        )
         np.testing.assert_allclose(found.free_entropy, known.free_entropy, atol=1e-7, rtol=1e-6)
 
 

@@ -15,7 +15,6 @@ from reference.equations import (
     rademacher_overlap,
     rademacher_potential,
 )
-
 from toys.outputs import scalars
 
 from solvable.core.status import Status

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-
 from toys.outputs import Toy, scalars
 
 from solvable.channels.base import Average, LabelLaw

@@ -29,8 +29,8 @@ from solvable.engine.sides import BayesSignal
 from solvable.engine.solvers.base import FixedPoints, Solver
 from solvable.engine.thresholds import Thresholds
 from solvable.numerics import interpolation
-from solvable.numerics.interpolation import PiecewiseChebyshev
 from solvable.numerics.errors import COARSER
+from solvable.numerics.interpolation import PiecewiseChebyshev
 from solvable.numerics.roots import golden_section, halving, illinois
 
 _DROP = 1e-6
@@ -181,7 +181,9 @@ class Curve(Solver):
 
     def _logit(self, qhat: np.ndarray) -> np.ndarray:
         """t = log(q / V) at qhat, bounded where V underflows."""
-        return np.log(np.maximum(self.signal.overlap(qhat), 1e-300)) - np.log(np.maximum(self.signal.mmse(qhat), 1e-300))
+        return np.log(np.maximum(self.signal.overlap(qhat), 1e-300)) - np.log(
+            np.maximum(self.signal.mmse(qhat), 1e-300)
+        )
 
     def _crossing(self, index: np.ndarray, gain: np.ndarray) -> np.ndarray:
         """qhat where the curve crosses gain in the grid cells that end at `index`."""

@@ -6,9 +6,7 @@ from solvable.models.index import (
     erm_algorithms,
     erm_theory,
     informed,
-    spectral_algorithms,
-    spectral_theory,
 )
 from solvable.models.index.multi_index import MultiIndex
 
-__all__ = ["MultiIndex", "erm_algorithms", "erm_theory", "informed", "spectral_algorithms", "spectral_theory"]
+__all__ = ["MultiIndex", "erm_algorithms", "erm_theory", "informed"]

@@ -28,7 +28,7 @@ _RECOVERED = 0.999
 _SPAN_ERROR = 5e-3
 
 
-@simulation(MultiIndex, BayesOptimal, references=("barbier2019optimal",))
+@simulation(MultiIndex, BayesOptimal, references=("rangan2011generalized", "aubin2018committee"))
 def run_bayes_optimal(model: MultiIndex, learner: BayesOptimal, data: Data, rng: np.random.Generator) -> Outcome:
     """The end of larger free entropy of message passing from noise and from close to the truth."""
     instance = model.instance(data)
