@@ -7,7 +7,7 @@ import types
 import numpy as np
 from scipy.special import ndtr
 
-from solvable.channels.base import Average, Channel, Linearisation
+from solvable.channels.base import Average, Channel, Linearisation, TargetChannel
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.signals.separable import SeparableSignal
 from solvable.engine.solvers.base import FixedPoints
@@ -43,14 +43,8 @@ def _letters(points: FixedPoints) -> types.SimpleNamespace:
     return types.SimpleNamespace(**vars(points), **{name: part[:, 0, 0] for name, part in letters.items()})
 
 
-class Toy(Channel):
+class Toy(TargetChannel):
     """A channel of which only the averages are known: `at(M)` gives them. Each is equal to itself only."""
-
-    target: Target
-
-    @property
-    def projections(self):
-        return self.target.projections
 
     @property
     def definition(self):

@@ -25,13 +25,9 @@ class PolynomialChannel(Toy):
     def __init__(self, a: float, b: float, c: float):
         self.a, self.b, self.c = a, b, c
 
-    @property
-    def exponent(self) -> float:
-        """The generative exponent: where the information of nothing known vanishes, and how fast it grows."""
-        return 1.0 if self.a > 0 else 2.0 if self.b > 0 else 4.0
-
     def label_law(self, fineness=1.0):
-        return LabelLaw(np.ones(1), np.zeros((1, 1)), np.full((1, 1, 1), np.sqrt(self.b)))
+        """Labels of which a share shows the mean of z, and another its square."""
+        return LabelLaw(np.array([self.a, self.b]), np.eye(2)[:, :1], np.array([[[0.0]], [[1.0]]]))
 
     def at(self, M):
         information, entropy = self.labels(float(M[0, 0]))

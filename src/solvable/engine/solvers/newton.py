@@ -8,11 +8,11 @@ which keeps the order of positive matrices: dE[g g^T] = E[H dM H], H the Hessian
 So the steps from a start below a fixed point never pass it, the Jacobian J of Phi has its largest eigenvalue on a
 positive matrix, and a fixed point is stable if and only if no positive perturbation grows.
 
-Evaluating E[g g^T] is what costs. It does not depend on the gain (samples per unknown), so one local model of it, dI = B dL, is kept along a
-whole curve: measured by differences where nothing is known, corrected by every later evaluation (Broyden's rule). The
-step is Newton's, (I - J)^{-1} (Phi(L) - L), where the largest eigenvalue of J is below one; the plain step, lengthened
-while it keeps growing, where the iteration is leaving an unstable point. A Newton step that does not shrink the
-residual is taken back and replaced by a plain one.
+Evaluating E[g g^T] is what costs. It does not depend on the gain (samples per unknown), so one local model of it,
+dI = B dL, is kept along a whole curve: measured by differences where nothing is known, corrected by every later
+evaluation (Broyden's rule). The step is Newton's, (I - J)^{-1} (Phi(L) - L), where the largest eigenvalue of J is below
+one; the plain step, lengthened while it keeps growing, where the iteration is leaving an unstable point. A Newton step
+that does not shrink the residual is taken back and replaced by a plain one.
 """
 
 from __future__ import annotations
