@@ -20,7 +20,6 @@ class PolynomialChannel(Toy):
     """I = a + b q + c q^3, Psi = (a q + b q^2 / 2 + c q^4 / 4) / 2: noisy, with a curve alpha(q) = q / ((1 - q) I)."""
 
     target, noise = Target("z"), 1.0
-    continuous_mass, sharp, settled_entropy, deepest = 0.0, False, 0.0, 24.0
 
     def __init__(self, a: float, b: float, c: float):
         self.a, self.b, self.c = a, b, c

@@ -115,9 +115,10 @@ class Curve(Solver):
     def gain_perfect(self) -> float:
         """The limit of the curve at q -> 1: perfect recovery is a stable fixed point above it.
 
-        Without noise it is prior dimension / continuous mass (0 / 0 counts as 0: a discrete prior pinned by flats).
+        Without noise it is the dimension of a weight over the mass of labels that pin z down (0 / 0 counts as 0:
+        discrete weights pinned by flats).
         """
-        dimension, mass = self.signal.dimension, self.channel.continuous_mass
+        dimension, mass = self.signal.dimension, self._pinned_mass
         if not self.channel.sharp or (mass == 0 and dimension > 0):
             return np.inf
         return dimension / mass if mass > 0 else 0.0
@@ -132,7 +133,7 @@ class Curve(Solver):
 
         Labels that stay random where z is known (flipped ones) keep the entropy of that, E[log P(y|z)].
         """
-        if self.channel.continuous_mass > 0:
+        if self._pinned_mass > 0:
             return np.full(np.shape(gain), np.inf)
         return -self.signal.entropy + gain * (self.channel.settled_entropy - self._entropy_at_zero)
 
@@ -174,6 +175,10 @@ class Curve(Solver):
     def thresholds(self) -> Thresholds:
         """weak_recovery, algorithmic and information_theoretic, each a gain (0: any, infinite: none)."""
         return Thresholds(self._thresholds)
+
+    @functools.cached_property
+    def _pinned_mass(self) -> float:
+        return self.channel.pinned_mass(np.eye(1))
 
     @functools.cached_property
     def _entropy_at_zero(self) -> float:
@@ -224,8 +229,8 @@ class Curve(Solver):
             residual = np.where(inner & (q > 1e-6), np.abs(self.log_gain(np.log(safe)) - np.log(gain)), 0.0)
         status = np.where(residual < 1e-8, Status.CONVERGED, Status.MAX_STEPS)
         error = self._overlap_error(safe, inner)
-        columns = (part[:, None, None] for part in (q, V, qhat))
-        return FixedPoints(*columns, free_entropy, status, error, residual, np.zeros(len(q), int))
+        M, variance, field = (part[:, None, None] for part in (q, V, qhat))
+        return FixedPoints(M, variance, field, free_entropy, status, error, residual, np.zeros(len(q), int))
 
     def _overlap_error(self, qhat: np.ndarray, inner: np.ndarray) -> np.ndarray:
         """|dq| = |dq / d log gain| |d log I| along the curve."""

@@ -10,6 +10,7 @@ import equinox as eqx
 import numpy as np
 
 from solvable.channels import Channel, Logit, Probit, channel_of
+from solvable.channels.base import TargetChannel
 from solvable.channels.contamination import (
     Component,
     Contamination,
@@ -69,20 +70,20 @@ class MultiIndex(TwoSided):
     target: Target = eqx.field(static=True)
     noise: float
     prior: Prior
-    named_channel: Channel | None = eqx.field(static=True)
+    named_channel: TargetChannel | None = eqx.field(static=True)
     # Points of sweeps are filed under every field but this one where it is empty: they keep the ids they had before it.
     contamination: tuple[Contamination, ...] = eqx.field(metadata={"left_out": ()})
 
     def __init__(
         self,
-        target: str | Target | Channel | Callable[..., Any],
+        target: str | Target | TargetChannel | Callable[..., Any],
         noise: float = 0.0,
         prior: str | Prior = "gaussian",
-        named_channel: Channel | None = None,
+        named_channel: TargetChannel | None = None,
         contamination: Contamination | Sequence[Contamination] | str | None = None,
     ):
-        if isinstance(target, Channel):
-            named_channel, target = target, target.landscape.target
+        if isinstance(target, TargetChannel):
+            named_channel, target = target, target.target
         if named_channel is not None and noise != 0:
             raise bad_parameter("noise", noise, f"0 with the named channel {named_channel!r}, which has its own")
         self.target = _as_target(target)
@@ -163,7 +164,8 @@ class MultiIndex(TwoSided):
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
         """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
         truth, samples = self._drawn(rng, d)
-        return Data(*samples(max(1, round(axes["alpha"] * d))), truth)
+        X, y = samples(max(1, round(axes["alpha"] * d)))
+        return Data(X, y, truth)
 
     def stream(self, rng: np.random.Generator, d: int, **axes: float) -> Stream:
         """A teacher as that of `sample`, and fresh inputs with their labels as they are asked for."""
@@ -203,7 +205,7 @@ def _as_target(target: str | Target | Callable[..., Any]) -> Target:
     return Target(target, projections=1) if callable(target) else Target(target)
 
 
-def _check_contamination(target: Target, channel: Channel | None, parts: tuple[Contamination, ...]) -> None:
+def _check_contamination(target: Target, channel: TargetChannel | None, parts: tuple[Contamination, ...]) -> None:
     text = "+".join(map(str, parts))
     if target.projections > 1:
         takes = f"left out for a target of {target.projections} projections (contaminated labels take one)"
