@@ -17,7 +17,7 @@ from scipy.special import logsumexp, ndtr
 from solvable.channels.base import COARSE, Channel, LabelLaw, TargetChannel
 from solvable.channels.generic import GenericChannel
 from solvable.channels.levels.labels import LabelRule
-from solvable.channels.levelset import LevelSetChannel, LevelSets
+from solvable.channels.levels.levelset import LevelSetChannel, LevelSets
 from solvable.channels.scalar import ScalarChannel
 from solvable.numerics.gaussian import hermite_functions, normal_density
 

@@ -10,10 +10,11 @@ from scipy.integrate import quad
 from scipy.special import k0, ndtr
 
 from solvable.channels import GenericChannel
-from solvable.channels.levels.averages import frame, label_moments
+from solvable.channels.levels.averages import label_moments
 from solvable.channels.levels.fibres import coordinate_rule
 from solvable.channels.levels.labels import LabelRule, Resolution, blur, label_rule
 from solvable.channels.levels.surface import Surface
+from solvable.numerics.gaussian_many import frame
 from solvable.targets.target import Target
 
 

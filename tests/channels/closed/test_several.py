@@ -12,7 +12,6 @@ from scipy.special import erf, k0, k1, log_ndtr
 from scipy.stats import multivariate_normal
 
 from solvable.channels.closed import Majority, Norm2, Norm3, Parity, Product, SignSum2, SignSum3, Staircase
-from solvable.numerics.gaussian_many import omega_rule
 
 CHANNELS = {
     "parity": Parity,
@@ -262,7 +261,7 @@ def test_information_error_is_honest(name):
     for kind in ("diagonal",) if name == "staircase" else ("diagonal", "full"):
         M, found = overlap(c.projections, kind), information(name, kind)
         if name == "staircase":
-            from solvable.channels.closed.staircase_average import block_averages
+            from solvable.channels.closed.staircase import block_averages
 
             fine = block_averages(M[0, 0], M[1:, 1:], 1.5)
             assert abs(fine.first - found.information[0, 0]) < found.error
@@ -477,21 +476,6 @@ def test_prediction_errors_against_sampling(name, kind):
         wrong = c.predictor.classify(Omega, V) != g
         value, error = found["classification_error"]
         assert abs(wrong.mean() - value) < 5 * wrong.std() / np.sqrt(n) + error
-
-
-# The rule over omega
-
-
-@pytest.mark.parametrize("small", [0.3, 1e-3, 1e-6])
-@pytest.mark.parametrize("r", [2, 3])
-def test_omega_rule_is_a_rule(r, small):
-    """Second moments of N(0, M), rotated and nearly singular; nothing is out of sight while V is large."""
-    one = np.ones((r, r)) / r
-    for M in (small * np.eye(r) + 0.6 * one, 0.6 * np.eye(r) - (0.6 - small) * one):
-        rule = omega_rule(M, np.eye(r))
-        assert rule.weight.sum() == pytest.approx(1, abs=3e-4)
-        assert abs(1 - rule.weight.sum()) == pytest.approx(rule.defect, abs=1e-9)
-        assert np.allclose((rule.omega * rule.weight[:, None]).T @ rule.omega, M, atol=5e-4)
 
 
 def test_names_and_noise():

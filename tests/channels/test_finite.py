@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from solvable.channels import Logit, Probit, Sign, channel_of
-from solvable.channels.flips import ClassMixture, FlippedLabels
+from solvable.channels.finite import ClassMixture, FlippedLabels
 from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 
