@@ -33,7 +33,8 @@ class Publication:
 
 def cite(key: str | Publication) -> str:
     """The publication as a line to read."""
-    return str(key if isinstance(key, Publication) else BIBLIOGRAPHY[check_references((key,))[0]])
+    check_references(key)
+    return str(key if isinstance(key, Publication) else BIBLIOGRAPHY[key])
 
 
 def check_references(references: str | Publication | Iterable[str | Publication]) -> tuple[str | Publication, ...]:

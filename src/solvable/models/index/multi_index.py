@@ -131,7 +131,8 @@ class MultiIndex(Model):
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
         """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
         truth, samples = self._instance(rng, d)
-        return Data(*samples(max(1, round(axes["alpha"] * d))), truth)
+        X, y = samples(max(1, round(axes["alpha"] * d)))
+        return Data(X, y, truth)
 
     def stream(self, rng: np.random.Generator, d: int, **axes: float) -> Stream:
         """A teacher as that of `sample`, and fresh inputs with their labels as they are asked for."""
