@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.special import erf, log_ndtr, ndtr
 
 from solvable.core.status import Status
 from solvable.engine.amp import (
-    OutputStep,
     amp,
-    differentiated,
     eigh,
     gaussian_signal,
     precision_from_norm,
     uninformed_start,
 )
 from solvable.engine.operators import Dense
+from solvable.engine.sides import OutputStep
 
 _X_NODES = np.linspace(-8, 8, 1601)
 _X_WEIGHTS = np.exp(-(_X_NODES**2) / 2) / np.exp(-(_X_NODES**2) / 2).sum()
+
+
+def differentiated(g_out: Callable) -> Callable:
+    """An output denoiser from `g_out(Omega, V)` alone: the mean derivative by central differences, 2 p more calls.
+
+    The step scales with the smallest posterior width, $10^{-4} \\lambda_{min}(V)^{1/2}$, since g varies on that scale.
+    """
+
+    def denoise(Omega: np.ndarray, V: np.ndarray) -> OutputStep:
+        p = Omega.shape[1]
+        h = 1e-4 * np.sqrt(np.linalg.eigvalsh(V)[0])
+        columns = [(g_out(Omega + h * e, V) - g_out(Omega - h * e, V)).mean(axis=0) / (2 * h) for e in np.eye(p)]
+        D = np.stack(columns, axis=1)
+        return OutputStep(g_out(Omega, V), -0.5 * (D + D.T))
+
+    return denoise
 
 
 def abs_output(y):
@@ -29,7 +46,7 @@ def abs_output(y):
         minus_derivative = 1 / v - np.mean(y**2 - mean**2) / v**2
         exponents = np.stack([-((y - omega) ** 2), -((y + omega) ** 2)]) / (2 * v)
         log_Z = np.logaddexp(*exponents) - np.log(2 * np.pi * v) / 2
-        return OutputStep(((mean - omega) / v)[:, None], np.array([[minus_derivative]]), lambda: log_Z)
+        return OutputStep(((mean - omega) / v)[:, None], np.array([[minus_derivative]]), log_Z=lambda: log_Z)
 
     return denoise
 
@@ -40,7 +57,7 @@ def sign_output(y):
         log_Z = log_ndtr(a)
         hazard = np.exp(-(a**2) / 2 - log_Z) / np.sqrt(2 * np.pi)
         minus_derivative = np.mean(hazard * (hazard + a)) / v
-        return OutputStep((y * hazard / np.sqrt(v))[:, None], np.array([[minus_derivative]]), lambda: log_Z)
+        return OutputStep((y * hazard / np.sqrt(v))[:, None], np.array([[minus_derivative]]), log_Z=lambda: log_Z)
 
     return denoise
 
@@ -53,7 +70,7 @@ def linear_output(Y, noise):
         K = np.linalg.inv(V + noise * np.eye(p))
         R = Y - Omega
         log_Z = -0.5 * np.sum((R @ K) * R, 1) + 0.5 * np.linalg.slogdet(K / (2 * np.pi))[1]
-        return OutputStep(R @ K, K, lambda: log_Z)
+        return OutputStep(R @ K, K, log_Z=lambda: log_Z)
 
     return denoise
 
@@ -243,21 +260,12 @@ def test_precision_solves_its_equation():
 
 def test_gaussian_log_partition_is_the_integral():
     B = np.array([[0.7], [-1.3]])
-    step = gaussian_signal(B)
+    step = gaussian_signal(B, np.zeros((B.shape[1], B.shape[1])))
     assert step.log_partition is not None
     w, width = np.linspace(-12, 12, 24001, retstep=True)
     A = step.precision[0, 0]
     integrals = [np.log(np.sum(_density(w) * np.exp(b * w - A * w**2 / 2)) * width) for b in B[:, 0]]
     assert step.log_partition() == pytest.approx(sum(integrals), abs=1e-9)
-
-
-def test_differentiated_agrees_with_the_closed_form():
-    rng = np.random.default_rng(0)
-    y = np.sign(rng.standard_normal(300))
-    Omega, V = rng.standard_normal((300, 1)), np.array([[0.4]])
-    exact = sign_output(y)(Omega, V)
-    numeric = differentiated(lambda Omega, V: sign_output(y)(Omega, V).g)(Omega, V)
-    np.testing.assert_allclose(numeric.minus_derivative, exact.minus_derivative, rtol=1e-6)
 
 
 def test_memory_layout_does_not_matter():

@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 
 from solvable.channels import Information
 from solvable.engine.state_evolution import InformationTable, ScalarStateEvolution
-from solvable.engine.transitions import Thresholds, find_thresholds
+from solvable.engine.thresholds import Thresholds
+from solvable.engine.transitions import find_thresholds
 from solvable.priors import Gaussian
 
 

@@ -17,7 +17,7 @@ from solvable.engine.matrix_branches import Branches
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_points import Point
 from solvable.engine.staircase import LARGEST_ALPHA, LearnedStep, staircase
-from solvable.engine.transitions import Thresholds
+from solvable.engine.thresholds import Thresholds
 
 _JUMP = 0.03
 """A change of Tr M between neighbouring alpha, beyond what its speed at both explains, that is looked into."""

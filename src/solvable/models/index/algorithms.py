@@ -24,8 +24,9 @@ from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Data
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
-from solvable.engine.amp import AMPReport, OutputStep, SignalStep, amp, precision_from_norm, uninformed_start
+from solvable.engine.amp import AMPReport, amp, precision_from_norm, uninformed_start
 from solvable.engine.operators import Dense
+from solvable.engine.sides import OutputStep, SignalStep
 from solvable.models.index import multi_algorithms
 from solvable.models.index.instance import FRESH_PAIRS, SMALLEST_V, smallest_variance, truthful_start
 from solvable.models.index.multi_index import MultiIndex
@@ -46,7 +47,7 @@ class ChannelOutput:
         _, mean, variance = self._posterior(self._labels, omega, v, evidence=False)
         g = (mean - omega) / v
         minus_derivative = np.full((1, 1), 1 / v - np.add.reduce(variance) / (len(omega) * v**2))
-        return OutputStep(g[:, None], minus_derivative, lambda: self.log_Z(Omega, V))
+        return OutputStep(g[:, None], minus_derivative, log_Z=lambda: self.log_Z(Omega, V))
 
     def log_Z(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The log evidence of each label, (n,)."""
@@ -68,11 +69,11 @@ class PriorSignal:
         # Taking a method off a module costs more than the method itself at usual sizes: do it once.
         self._denoise, self._log_partition = prior.denoise, prior.log_partition
 
-    def __call__(self, B: np.ndarray) -> SignalStep:
+    def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
         A = precision_from_norm(B)[0]
         mean, variance = self._denoise(B, A[0])
         response = np.full((1, 1), np.add.reduce(variance, axis=None) / variance.size)
-        return SignalStep(mean, response, A[:, None], lambda: float(np.sum(self._log_partition(B, A[0]))))
+        return SignalStep(mean, response, A[:, None], log_partition=lambda: float(np.sum(self._log_partition(B, A[0]))))
 
 
 @simulation(MultiIndex, AMP, references=("rangan2011generalized", "aubin2018committee"))

@@ -21,8 +21,9 @@ from solvable.channels.multi import MultiChannel
 from solvable.core.learners import AMP
 from solvable.core.model import Data
 from solvable.core.results import Outcome
-from solvable.engine.amp import AMPReport, OutputStep, amp, gaussian_signal, uninformed_start
+from solvable.engine.amp import AMPReport, amp, gaussian_signal, uninformed_start
 from solvable.engine.operators import Dense
+from solvable.engine.sides import OutputStep
 from solvable.models.index.instance import smallest_variance, truthful_start
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.multi_scores import aligned, scores
@@ -47,7 +48,7 @@ class MultiChannelOutput:
         covariance = found.covariance.mean(axis=0)
         minus_derivative = inverse - inverse @ covariance @ inverse
         symmetric = 0.5 * (minus_derivative + minus_derivative.T)
-        return OutputStep((found.mean - Omega) @ inverse, symmetric, lambda: self.log_Z(Omega, V))
+        return OutputStep((found.mean - Omega) @ inverse, symmetric, log_Z=lambda: self.log_Z(Omega, V))
 
     def log_Z(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The log evidence of each label, (n,)."""

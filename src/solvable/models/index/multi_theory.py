@@ -14,7 +14,7 @@ from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_points import MatrixFixedPoints
 from solvable.engine.matrix_transitions import find_matrix_thresholds
 from solvable.engine.staircase import LearnedStep, staircase
-from solvable.engine.transitions import Thresholds
+from solvable.engine.thresholds import Thresholds
 from solvable.models.index.multi_index import MultiIndex
 
 _RECOVERED = 1e-12

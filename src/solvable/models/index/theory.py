@@ -13,7 +13,8 @@ from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
 from solvable.engine.state_evolution import FixedPoints, InformationTable, ScalarStateEvolution
-from solvable.engine.transitions import Thresholds, find_thresholds
+from solvable.engine.thresholds import Thresholds
+from solvable.engine.transitions import find_thresholds
 from solvable.models.index import multi_theory
 from solvable.models.index.multi_index import MultiIndex
 from solvable.priors import Prior
