@@ -1,1 +1,15 @@
 """Solvers of state evolution: members of one interface, each at its best on another kind of sides."""
+
+from __future__ import annotations
+
+from solvable.engine.sides import BayesOutput, BayesSignal
+from solvable.engine.solvers.base import FixedPoints, Solver
+from solvable.engine.solvers.continuation import Continuation
+from solvable.engine.solvers.curve import Curve
+
+__all__ = ["Continuation", "Curve", "FixedPoints", "Solver", "solver_for"]
+
+
+def solver_for(output: BayesOutput, signal: BayesSignal) -> Solver:
+    """The solver that suits two sides: r x r overlaps are continued, a single one has an explicit curve."""
+    return Continuation(output, signal) if output.projections > 1 else Curve(output, signal)

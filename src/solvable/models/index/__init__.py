@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from solvable.models.index import (
-    algorithms,
     erm_algorithms,
     erm_theory,
-    spectral_algorithms,
-    spectral_theory,
-    theory,
+    informed,
 )
 from solvable.models.index.multi_index import MultiIndex
 
-__all__ = [
-    "MultiIndex",
-    "algorithms",
-    "erm_algorithms",
-    "erm_theory",
-    "spectral_algorithms",
-    "spectral_theory",
-    "theory",
-]
+__all__ = ["MultiIndex", "erm_algorithms", "erm_theory", "informed"]
