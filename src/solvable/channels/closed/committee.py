@@ -11,18 +11,10 @@ import itertools
 
 import numpy as np
 
-<<<<<<< HEAD:src/solvable/channels/closed/committee.py
 from solvable.channels.base import Posterior
 from solvable.channels.closed.discrete import DiscreteChannel, Regions
 from solvable.channels.closed.peaked import peaked_nodes, shares
-from solvable.numerics.bivariate import log_quadrant, quadrant, same_sign, standardised
-from solvable.numerics.trivariate import positive_counts
-=======
-from solvable.channels.multi import MultiPosterior
-from solvable.channels.multi_closed.base import DiscreteChannel, Regions
-from solvable.channels.multi_closed.peaked import peaked_nodes, shares
 from solvable.numerics.orthants import log_quadrant, positive_counts, quadrant, same_sign, standardised
->>>>>>> numerics:src/solvable/channels/multi_closed/committee.py
 
 _LOST = 1e-7
 

@@ -11,13 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-<<<<<<< HEAD:src/solvable/channels/closed/parity.py
 from solvable.channels.closed.discrete import DiscreteChannel, Regions
-from solvable.numerics.bivariate import same_sign, standardised
-=======
-from solvable.channels.multi_closed.base import DiscreteChannel, Regions
 from solvable.numerics.orthants import same_sign, standardised
->>>>>>> numerics:src/solvable/channels/multi_closed/parity.py
 
 
 class Parity(DiscreteChannel):
