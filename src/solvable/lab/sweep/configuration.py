@@ -118,7 +118,7 @@ def _fields(what: str, kind: Any, table: dict[str, Any]) -> tuple[dict[str, Any]
         if name == "name":
             continue
         if name not in known:
-            hint = "; axes of the model belong to [axes]" if name in getattr(kind, "axes", ()) else ""
+            hint = "; axes of the model belong to [axes]" if name in getattr(kind, "axis_names", ()) else ""
             raise bad_parameter(f"{what}.{name}", value, f"left out: {kind.name()} has {', '.join(known)}{hint}")
         given = _values(f"{what}.{name}", value)
         if isinstance(given, tuple):
