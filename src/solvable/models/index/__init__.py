@@ -6,8 +6,7 @@ from solvable.models.index import (
     algorithms,
     erm_algorithms,
     erm_theory,
-    spectral_algorithms,
-    spectral_theory,
+    spectral,
     theory,
 )
 from solvable.models.index.multi_index import MultiIndex
@@ -17,7 +16,6 @@ __all__ = [
     "algorithms",
     "erm_algorithms",
     "erm_theory",
-    "spectral_algorithms",
-    "spectral_theory",
+    "spectral",
     "theory",
 ]

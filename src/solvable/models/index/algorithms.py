@@ -82,7 +82,7 @@ def run_amp(model: MultiIndex, learner: AMP, data: Data, rng: np.random.Generato
     if model.target.projections > 1:
         if learner.start == "noise":
             return multi_algorithms.run_amp(model, learner, data, rng)
-        from solvable.models.index.multi_spectral_algorithms import spectral_start
+        from solvable.models.index.spectral.run import spectral_start
 
         return multi_algorithms.run_amp(model, learner, data, rng, *spectral_start(model, data, rng))
     if learner.start != "noise":
