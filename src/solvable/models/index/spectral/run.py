@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import expm
 
+from solvable.channels import Channel
 from solvable.core.learners import Spectral
 from solvable.core.model import Data
 from solvable.core.registry import simulation
@@ -31,8 +32,8 @@ from solvable.models.index.spectral.operators import Eigenvectors, asymmetric, s
 from solvable.models.index.spectral.spectrum import BlockSpectrum, block_spectrum
 from solvable.models.index.spectral.theory import channel, law_of
 
-_EVIDENCE_ROWS = 2000
-_EVIDENCE_ROWS_OF_MANY = 500
+_EVIDENCE_ROWS = {2: 2000, 3: 500}
+"""How many labels are looked at, by the number of projections: a posterior of three costs a hundred times one of two."""
 _ROTATIONS = 24
 _ROTATION_STEPS = 60
 
@@ -91,8 +92,10 @@ def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.G
     """The spectral method `kind` on one instance; the truth is used for `squared_overlap` only."""
     n, d = data.X.shape
     r = model.projections
-    G = _second_moments(model, data.y) - np.eye(r)
-    law = law_of(channel(model))
+    output = channel(model)
+    posterior = output.posterior(output.observe(data.y), np.zeros((n, r)), np.eye(r), evidence=False)
+    G = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :] - np.eye(r)
+    law = law_of(output)
     spectra = [(block, block_spectrum(law, block, kind, np.array(n / d))) for block in label_blocks(law)]
     learned = [pair for pair in spectra if pair[1].learned]
     W, Omega, Q = np.zeros((d, r)), np.zeros((n, r)), np.zeros((r, r))
@@ -117,17 +120,6 @@ def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.G
         W, Omega = W @ U, Omega @ U
     squared = float(np.average(cosines, weights=shares))
     return SpectralEstimate(W, Omega, Q, squared, eigenvalues, bool(converged))
-
-
-def _second_moments(model: MultiIndex, y: np.ndarray) -> np.ndarray:
-    """E[z z^T|y] of each label (n, r, r), from its posterior at omega = 0, V = I."""
-    n, r = len(y), model.projections
-    if r == 1:
-        found = model.channel.posterior(model.channel.observe(y), np.zeros(n), 1.0, evidence=False)
-        return (found.variance + found.mean**2)[:, None, None]
-    several = model.multi_channel
-    found = several.posterior(several.observe(y), np.zeros((n, r)), np.eye(r), evidence=False)
-    return found.covariance + found.mean[:, :, None] * found.mean[:, None, :]
 
 
 def _eigenvectors(
@@ -160,7 +152,7 @@ def _likeliest_rotation(
     candidates = _distinct_rotations(model, blocks, rng)
     if len(candidates) == 1:
         return candidates[0]
-    evidence = _evidence(model, y, Omega, np.eye(len(Q)) - Q)
+    evidence = _evidence(channel(model), y, Omega, np.eye(len(Q)) - Q)
     best = max(candidates, key=evidence)
     turns = [block.lift_between(i, j) for block in blocks for i, j in itertools.combinations(range(block.copies), 2)]
     if not turns:
@@ -194,22 +186,16 @@ def _distinct_rotations(model: MultiIndex, blocks: list[Block], rng: np.random.G
     return found
 
 
-def _evidence(model: MultiIndex, y: np.ndarray, Omega: np.ndarray, V: np.ndarray) -> Callable[[np.ndarray], float]:
+def _evidence(output: Channel, y: np.ndarray, Omega: np.ndarray, V: np.ndarray) -> Callable[[np.ndarray], float]:
     """The mean log evidence of the labels at Omega U, as a function of U."""
-    if model.projections == 1:
-        one = model.channel
-        labels, omega, v = one.observe(y), Omega[:, 0], max(float(V[0, 0]), 1e-12)
-        return lambda U: _finite(one.posterior(labels, omega * U[0, 0], v).log_Z)
-    several = model.multi_channel
-    # A posterior of three projections costs a hundred times that of two.
-    rows = slice(_EVIDENCE_ROWS if len(V) < 3 else _EVIDENCE_ROWS_OF_MANY)
-    labels = several.observe(y[rows])
-    return lambda U: _finite(several.posterior(labels, Omega[rows] @ U, V).log_Z)
+    rows = slice(_EVIDENCE_ROWS.get(len(V)))
+    labels = output.observe(y[rows])
 
+    def evidence(U: np.ndarray) -> float:
+        value = float(np.mean(output.posterior(labels, Omega[rows] @ U, V).log_Z))
+        return value if np.isfinite(value) else -np.inf
 
-def _finite(log_Z: np.ndarray) -> float:
-    value = float(np.mean(log_Z))
-    return value if np.isfinite(value) else -np.inf
+    return evidence
 
 
 def _rotations(blocks: list[Block], r: int, rng: np.random.Generator) -> list[np.ndarray]:

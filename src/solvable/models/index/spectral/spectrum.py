@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import MultiLabelLaw
+from solvable.channels.base import LabelLaw
 from solvable.models.index.spectral.blocks import NOTHING, Block
 from solvable.numerics.roots import golden_section, illinois
 
@@ -83,7 +83,7 @@ class BlockSpectrum(NamedTuple):
         return np.sum(self.overlap**2, axis=(-2, -1)) / norm
 
 
-def block_spectrum(law: MultiLabelLaw, block: Block, kind: str, alpha: np.ndarray, edge: bool = True) -> BlockSpectrum:
+def block_spectrum(law: LabelLaw, block: Block, kind: str, alpha: np.ndarray, edge: bool = True) -> BlockSpectrum:
     """The spectrum of the operator `kind` in `block` of `law`, at every alpha; `bulk_edge` is NaN unless asked for."""
     alpha = np.asarray(alpha, float)
     solve = _in_one_direction if block.size == 1 else _in_several_directions
@@ -91,7 +91,7 @@ def block_spectrum(law: MultiLabelLaw, block: Block, kind: str, alpha: np.ndarra
     return BlockSpectrum(*(np.reshape(part, alpha.shape + part.shape[1:]) for part in found))
 
 
-def _in_one_direction(law: MultiLabelLaw, block: Block, kind: str, alpha: np.ndarray, edge: bool) -> BlockSpectrum:
+def _in_one_direction(law: LabelLaw, block: Block, kind: str, alpha: np.ndarray, edge: bool) -> BlockSpectrum:
     """The spectrum at each alpha (A,) by scalar equations."""
     weight, G = law.weight, block.G[:, 0, 0]
     square = weight * G**2
@@ -141,7 +141,7 @@ def _edge_in_one_direction(weight: np.ndarray, G: np.ndarray, alpha: np.ndarray,
     return np.where(alpha == 0, 0.0, edge)
 
 
-def _in_several_directions(law: MultiLabelLaw, block: Block, kind: str, alpha: np.ndarray, edge: bool) -> BlockSpectrum:
+def _in_several_directions(law: LabelLaw, block: Block, kind: str, alpha: np.ndarray, edge: bool) -> BlockSpectrum:
     """The spectrum at each alpha (A,) by equations of s x s matrices."""
     s = block.size
     F = _pairs(law.weight, block.G, block.G)
@@ -168,7 +168,7 @@ def _in_several_directions(law: MultiLabelLaw, block: Block, kind: str, alpha: n
 
 
 def _symmetric(
-    law: MultiLabelLaw, block: Block, alpha: float, learned: bool, edge: bool
+    law: LabelLaw, block: Block, alpha: float, learned: bool, edge: bool
 ) -> tuple[np.ndarray, float, float, int]:
     """Q, the outlier, the edge of the bulk and the number of larger eigenvalues at one alpha."""
     bulk = _Bulk(law.weight, block.G, alpha)

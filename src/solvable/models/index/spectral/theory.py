@@ -1,8 +1,8 @@
 r"""Exact asymptotics of the spectral methods, for any number of projections.
 
 Message passing linearised at its uninformed point gives two matrices, whose leading eigenvectors carry the teacher
-above the weak-recovery threshold [mondelli2017fundamental, maillard2022construction, troiani2024fundamental]. Both see a
-label through $G(y) = E[z z^T|y] - I$ alone (where $E[z|y] \neq 0$ the mean counts as part of the second moment) and
+above the weak-recovery threshold [mondelli2017fundamental, maillard2022construction, troiani2024fundamental]. Both see
+a label through $G(y) = E[z z^T|y] - I$ alone (where $E[z|y] \neq 0$ the mean counts as part of the second moment) and
 fall into independent blocks (`blocks`); `spectrum` solves each. A block is learned above its own threshold
 $1/\lambda_{max}(E[G \otimes G])$ and not at all below it, so of a staircase only the first steps are found, however
 many the samples [defilippis2025optimal, kovacevic2025spectral].
@@ -21,8 +21,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels import Channel, MultiChannel
-from solvable.channels.multi import MultiLabelLaw
+from solvable.channels import Channel
+from solvable.channels.base import LabelLaw, TargetChannel
 from solvable.core.learners import Spectral
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
@@ -30,10 +30,7 @@ from solvable.core.status import Status
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.spectral.blocks import label_blocks
 from solvable.models.index.spectral.spectrum import block_spectrum
-from solvable.models.index.theory import errors_at, uncertainties
 from solvable.numerics.errors import COARSER
-
-_Metrics = dict[str, np.ndarray]
 
 
 class SpectralPrediction(NamedTuple):
@@ -58,7 +55,7 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
     output = channel(model)
     found = spectral_prediction(law_of(output), learner.kind, flat)
     coarse = spectral_prediction(law_of(output, COARSER), learner.kind, flat, edges=False)
-    metrics, uncertainty = (_one if model.projections == 1 else _several)(model, found, coarse)
+    metrics, uncertainty = _metrics(output, found, coarse)
     return Prediction(
         metrics={name: np.reshape(value, shape + value.shape[1:]) for name, value in metrics.items()},
         order_parameters={
@@ -70,7 +67,7 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
     )
 
 
-def spectral_prediction(law: MultiLabelLaw, kind: str, alpha: np.ndarray, edges: bool = True) -> SpectralPrediction:
+def spectral_prediction(law: LabelLaw, kind: str, alpha: np.ndarray, edges: bool = True) -> SpectralPrediction:
     """The spectral method `kind` ("symmetric" or "asymmetric") at each alpha, for labels with this law.
 
     Without `edges` the end of the bulk, which costs more than the rest, is NaN.
@@ -87,49 +84,41 @@ def spectral_prediction(law: MultiLabelLaw, kind: str, alpha: np.ndarray, edges:
 
 
 @functools.lru_cache(maxsize=64)
-def law_of(channel: Channel | MultiChannel, fineness: float = 1.0) -> MultiLabelLaw:
+def law_of(channel: Channel, fineness: float = 1.0) -> LabelLaw:
     """The law of the labels of a channel, computed once."""
-    weight, mean, G = channel.label_law(fineness)
-    mean = np.reshape(mean, (len(weight), -1))
-    return MultiLabelLaw(weight, mean, np.reshape(G, mean.shape + mean.shape[1:]))
+    return channel.label_law(fineness)
 
 
-def channel(model: MultiIndex) -> Channel | MultiChannel:
-    """The output channel of the model; eigenvectors know nothing of the weights' law."""
+def channel(model: MultiIndex) -> TargetChannel:
+    """The output channel of the model; with one projection eigenvectors know nothing of the weights' law."""
     return model.channel if model.projections == 1 else model.multi_channel
 
 
-def _one(model: MultiIndex, found: SpectralPrediction, coarse: SpectralPrediction) -> tuple[_Metrics, _Metrics]:
-    """The metrics of one projection and their errors; `overlap` is the cosine, whatever the length of the estimate."""
-    q, change = found.squared_overlap, np.abs(coarse.squared_overlap - found.squared_overlap) + 1e-12
-    metrics, slopes = errors_at(model, q, 1 - q)
-    metrics["overlap"] = np.sqrt(q)
-    uncertainty = uncertainties(model, metrics, slopes, change)
-    uncertainty["overlap"] = change / np.maximum(2 * np.sqrt(q), np.sqrt(change))
-    return metrics, uncertainty
+def _metrics(output: Channel, found: SpectralPrediction, coarse: SpectralPrediction) -> tuple[dict, dict]:
+    """The metrics and their errors: what a coarser label law changes, and the errors of the metrics' own quadrature.
 
-
-def _several(model: MultiIndex, found: SpectralPrediction, coarse: SpectralPrediction) -> tuple[_Metrics, _Metrics]:
-    """The metrics of several projections and their errors; `overlap` is the matrix Q."""
-    r = model.projections
-    Q, change = found.overlap, np.abs(found.overlap - coarse.overlap) + 1e-12
+    With one projection `overlap` is the cosine, whatever the length of the estimate; else it is the matrix Q.
+    """
+    r, Q = output.projections, found.overlap
+    change, squared_change = (
+        np.abs(getattr(found, name) - getattr(coarse, name)) + 1e-12 for name in ("overlap", "squared_overlap")
+    )
     diagonal, diagonal_change = (np.diagonal(part, axis1=1, axis2=2) for part in (Q, change))
-    metrics = {"overlap": Q} | {f"overlap_{i + 1}": diagonal[:, i] for i in range(r)}
-    uncertainty = {"overlap": change} | {f"overlap_{i + 1}": diagonal_change[:, i] for i in range(r)}
-    metrics |= {"squared_overlap": found.squared_overlap, "estimation_error": r - diagonal.sum(1)}
-    uncertainty |= {
-        "squared_overlap": np.abs(found.squared_overlap - coarse.squared_overlap) + 1e-12,
-        "estimation_error": diagonal_change.sum(1),
-    }
+    metrics = {"squared_overlap": found.squared_overlap, "estimation_error": r - diagonal.sum(1)}
+    uncertainty = {"squared_overlap": squared_change, "estimation_error": diagonal_change.sum(1)}
+    if r == 1:
+        metrics["overlap"] = cosine = np.sqrt(found.squared_overlap)
+        uncertainty["overlap"] = squared_change / np.maximum(2 * cosine, np.sqrt(squared_change))
+    else:
+        metrics |= {"overlap": Q} | {f"overlap_{i + 1}": diagonal[:, i] for i in range(r)}
+        uncertainty |= {"overlap": change} | {f"overlap_{i + 1}": diagonal_change[:, i] for i in range(r)}
     # Below the threshold many points share Q = 0.
-    known: dict[bytes, dict[str, tuple[float, float]]] = {}
-    for matrix in Q:
-        if matrix.tobytes() not in known:
-            known[matrix.tobytes()] = model.multi_channel.prediction_errors(matrix)
-    errors = [known[matrix.tobytes()] for matrix in Q]
-    # As for one projection, an error falls no faster than in proportion to itself over V.
-    relative = change.max(axis=(1, 2)) / np.maximum(1 - np.linalg.eigvalsh(Q)[:, -1], 1e-12)
-    for name in errors[0] if errors else ():
-        metrics[name] = np.array([error[name][0] for error in errors])
-        uncertainty[name] = np.array([error[name][1] for error in errors]) + relative * metrics[name]
+    distinct, which = np.unique(Q.reshape(-1, r * r), axis=0, return_inverse=True)
+    q = np.linalg.eigvalsh(Q)[:, -1]
+    # An error falls no faster than in proportion to itself over V; that of classification starts like sqrt(q) as well.
+    relative = change.max(axis=(1, 2)) / np.maximum(1 - q, 1e-12)
+    for name, (value, error) in output.predictor.errors(np.eye(r) - distinct.reshape(-1, r, r)).items():
+        start = np.sqrt(np.maximum(q, 1e-12)) if name == "classification_error" else 1.0
+        metrics[name] = value[which]
+        uncertainty[name] = error[which] + relative / start * metrics[name]
     return metrics, uncertainty
