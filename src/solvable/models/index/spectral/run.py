@@ -33,7 +33,7 @@ from solvable.models.index.spectral.spectrum import BlockSpectrum, block_spectru
 from solvable.models.index.spectral.theory import channel, law_of
 
 _EVIDENCE_ROWS = {2: 2000, 3: 500}
-"""How many labels are looked at, by the number of projections: a posterior of three costs a hundred times one of two."""
+"""How many labels count, by the number of projections: a posterior of three costs a hundred times one of two."""
 _ROTATIONS = 24
 _ROTATION_STEPS = 60
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from solvable.channels.base import LabelLaw
 from solvable.models.index.spectral.blocks import NOTHING, Block
-from solvable.numerics.roots import golden_section, illinois
+from solvable.numerics.roots import golden_section, regula_falsi
 
 _NEWTON_STEPS = 200
 _CURVE_STEPS = 30
@@ -107,9 +107,14 @@ def _in_one_direction(law: LabelLaw, block: Block, kind: str, alpha: np.ndarray,
         outlier = np.where(learned, gamma, bulk_edge)
         R = weight * G
     else:
-        q = illinois(
-            lambda q: 1 - there * (1 - q) * ((1 / (1 + q[:, None] * G)) @ square), 0 * there, 0 * there + _BELOW_ONE
-        )
+        q = regula_falsi(
+            lambda q, alpha: 1 - alpha * (1 - q) * ((1 / (1 + q[:, None] * G)) @ square),
+            np.zeros_like(there),
+            _BELOW_ONE,
+            there,
+            tolerance=5e-16,
+            precision=3e-16,
+        ).x
         C[learned] = P[learned] = q
         bulk_edge = _edge_in_one_direction(weight, G, alpha, C) if edge else np.full(len(alpha), np.nan)
         outlier = np.where(learned, 1.0, bulk_edge)

@@ -1,4 +1,4 @@
-"""The spectral methods for several projections on instances: their operators, their estimates, and theory."""
+"""The spectral methods on instances: their estimates for one projection and several, and theory."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 import solvable as sv
 from solvable.core.model import Data
 from solvable.models.index.instance import orthonormal_teacher
-from solvable.models.index.multi_spectral_algorithms import run_multi_spectral, spectral_estimate, spectral_start
-from solvable.models.index.multi_spectral_operators import asymmetric, preprocessed, symmetric
-from solvable.models.index.multi_spectral_theory import block_spectra, spectral_prediction, spectral_theory
+from solvable.models.index.spectral.blocks import label_blocks
+from solvable.models.index.spectral.operators import asymmetric, preprocessed, symmetric
+from solvable.models.index.spectral.run import run_spectral, spectral_estimate, spectral_start
+from solvable.models.index.spectral.spectrum import block_spectrum
+from solvable.models.index.spectral.theory import spectral_prediction, spectral_theory
 
 SYMMETRIC, ASYMMETRIC = sv.Spectral("symmetric"), sv.Spectral("asymmetric")
 both_kinds = pytest.mark.parametrize("learner", [SYMMETRIC, ASYMMETRIC], ids=["symmetric", "asymmetric"])
@@ -55,7 +57,7 @@ def test_lanczos_agrees_with_the_dense_reduction(monkeypatch):
     X, G = inputs(0, 500, 100), matrices(1, 500, 2)
     G = np.linalg.inv(np.eye(2) - preprocessed(G, cut=-10.0)) - np.eye(2)
     dense = symmetric(X, G, 3, 0.5 * np.eye(2), np.random.default_rng(2))
-    monkeypatch.setattr("solvable.models.index.multi_spectral_operators._DENSE_UP_TO", 10)
+    monkeypatch.setattr("solvable.models.index.spectral.operators._DENSE_UP_TO", 10)
     lanczos = symmetric(X, G, 3, 0.5 * np.eye(2), np.random.default_rng(2))
     np.testing.assert_allclose(lanczos.values, dense.values, rtol=1e-6)
     for a, b in zip(dense.B, lanczos.B, strict=True):
@@ -108,8 +110,8 @@ def test_nothing_is_found_where_labels_or_inputs_are_not_finite():
 @pytest.mark.parametrize("model", [PARITY, PRODUCT], ids=["parity", "product"])
 def test_metrics_of_a_run(model, learner):
     data = model.sample(np.random.default_rng(0), 120, alpha=8.0)
-    found = run_multi_spectral(model, learner, data, np.random.default_rng(1))
-    again = run_multi_spectral(model, learner, data, np.random.default_rng(1))
+    found = run_spectral(model, learner, data, np.random.default_rng(1))
+    again = run_spectral(model, learner, data, np.random.default_rng(1))
     predicted = spectral_theory(model, learner, np.array([8.0]))
     assert set(found.metrics) == set(predicted.metrics)
     for name, value in found.metrics.items():
@@ -140,7 +142,7 @@ def test_labels_whose_matrices_do_not_commute():
 @both_kinds
 def test_below_the_threshold_the_estimate_vanishes(learner):
     data = PARITY.sample(np.random.default_rng(0), 100, alpha=1.0)
-    found = run_multi_spectral(PARITY, learner, data, np.random.default_rng(1))
+    found = run_spectral(PARITY, learner, data, np.random.default_rng(1))
     assert np.all(found.estimate == 0) and found["estimation_error"] == pytest.approx(2)
     assert 0 < found["squared_overlap"] < 0.2
 
@@ -158,12 +160,11 @@ def test_fields_are_those_without_the_sample(kind):
     """Leave samples out one at a time, find the eigenvector anew, and look at the sample through it."""
     d, alpha = 150, 8.0
     data = PARITY.sample(np.random.default_rng(0), d, alpha=alpha)
-    channel = PARITY.multi_channel
-    full = spectral_estimate(channel, kind, data, np.random.default_rng(1))
+    full = spectral_estimate(PARITY, kind, data, np.random.default_rng(1))
     naive, corrected = [], []
     for i in range(0, len(data.y), len(data.y) // 6):
         rest = Data(np.delete(data.X, i, 0), np.delete(data.y, i), data.truth)
-        W = spectral_estimate(channel, kind, rest, np.random.default_rng(1)).W
+        W = spectral_estimate(PARITY, kind, rest, np.random.default_rng(1)).W
         # The sign of each eigenvector is free: bring it to that of the full run, in the basis of the blocks.
         for v in (np.array([[1.0], [1.0]]), np.array([[1.0], [-1.0]])):
             if np.sum((W @ v) * (full.W @ v)) < 0:
@@ -180,7 +181,7 @@ def test_fields_are_unbiased(kind):
     """omega has the covariance Q and the covariance M with z that a fresh sample would see."""
     n_over_d, d = 6.0, 200
     data = PARITY.sample(np.random.default_rng(3), d, alpha=n_over_d)
-    found = spectral_estimate(PARITY.multi_channel, kind, data, np.random.default_rng(1))
+    found = spectral_estimate(PARITY, kind, data, np.random.default_rng(1))
     n = len(data.y)
     M, z = data.truth.T @ found.W / d, data.X @ data.truth
     np.testing.assert_allclose(found.Omega.T @ found.Omega / n, found.W.T @ found.W / d, atol=4 / np.sqrt(n))
@@ -213,7 +214,7 @@ def test_overlaps_and_errors_agree_with_theory(model, alpha, learner):
     for seed in range(16):
         rng = np.random.default_rng(seed)
         data = model.sample(rng, 1000, alpha=alpha)
-        runs.append(run_multi_spectral(model, learner, data, rng))
+        runs.append(run_spectral(model, learner, data, rng))
     for name, value in predicted.metrics.items():
         found = np.array([run[name] for run in runs])
         error = found.std(0, ddof=1) / np.sqrt(len(runs))
@@ -228,7 +229,7 @@ def test_deviation_from_theory_shrinks_with_size():
         values = []
         for seed in range(12):
             data = PARITY.sample(np.random.default_rng(seed), d, alpha=6.0)
-            values.append(run_multi_spectral(PARITY, SYMMETRIC, data, np.random.default_rng(seed))["squared_overlap"])
+            values.append(run_spectral(PARITY, SYMMETRIC, data, np.random.default_rng(seed))["squared_overlap"])
         spread.append(np.sqrt(np.mean((np.array(values) - predicted) ** 2)))
     assert spread[1] < 0.6 * spread[0]
 
@@ -240,7 +241,7 @@ def test_norm_finds_the_plane(learner):
     model = sv.MultiIndex("z1**2 + z2**2")
     predicted = spectral_theory(model, learner, np.array([4.0]))
     runs = [
-        run_multi_spectral(
+        run_spectral(
             model, learner, model.sample(np.random.default_rng(seed), 600, alpha=4.0), np.random.default_rng(seed)
         )
         for seed in range(12)
@@ -259,7 +260,7 @@ def test_only_the_first_step_of_the_staircase_is_found():
     found = []
     for seed in range(6):
         data = model.sample(np.random.default_rng(seed), 500, alpha=2.0)
-        found.append(run_multi_spectral(model, SYMMETRIC, data, np.random.default_rng(seed))["overlap"])
+        found.append(run_spectral(model, SYMMETRIC, data, np.random.default_rng(seed))["overlap"])
     assert abs(z_score([M[0, 0] for M in found], predicted[0, 0])) < 4
     assert np.abs(np.array(found)[:, 1:]).max() < 0.2
 
@@ -270,13 +271,14 @@ def test_a_weak_direction_behind_a_larger_eigenvalue(learner):
     """For z1^2 + 0.4 z2^2 the operator of z2 has an outlier of z1 above its own; each direction is still found."""
     model = sv.MultiIndex("z1**2 + 0.4*z2**2")
     alpha = 12.0
-    spectra = block_spectra(model.multi_channel.label_law(), learner.kind, alpha)
-    assert sorted(found.larger for _, found in spectra) == [0, 1]
+    law = model.multi_channel.label_law()
+    spectra = [block_spectrum(law, block, learner.kind, np.array(alpha)) for block in label_blocks(law)]
+    assert sorted(found.larger for found in spectra) == [0, 1]
     predicted = spectral_theory(model, learner, np.array([alpha]))["overlap"][0]
     found = []
     for seed in range(8):
         data = model.sample(np.random.default_rng(seed), 300, alpha=alpha)
-        found.append(run_multi_spectral(model, learner, data, np.random.default_rng(seed))["overlap"])
+        found.append(run_spectral(model, learner, data, np.random.default_rng(seed))["overlap"])
     mean, error = np.mean(found, 0), np.std(found, 0, ddof=1) / np.sqrt(len(found))
     assert np.all(np.abs(mean - predicted) < 4 * error + 0.02)
 
@@ -289,7 +291,7 @@ def test_a_rotation_that_the_target_notices_is_settled_by_the_labels():
     found = []
     for seed in range(4):
         data = model.sample(np.random.default_rng(seed), 500, alpha=8.0)
-        found.append(run_multi_spectral(model, SYMMETRIC, data, np.random.default_rng(seed)))
+        found.append(run_spectral(model, SYMMETRIC, data, np.random.default_rng(seed)))
     np.testing.assert_allclose(np.mean([run["overlap"] for run in found], 0), predicted["overlap"][0], atol=0.06)
     errors = [run["generalization_error"] for run in found]
     assert np.mean(errors) == pytest.approx(predicted["generalization_error"][0], rel=0.15)
