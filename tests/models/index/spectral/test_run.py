@@ -7,9 +7,7 @@ import pytest
 
 import solvable as sv
 from solvable.core.model import Data
-from solvable.models.index.instance import orthonormal_teacher
 from solvable.models.index.spectral.blocks import label_blocks
-from solvable.models.index.spectral.operators import asymmetric, preprocessed, symmetric
 from solvable.models.index.spectral.run import run_spectral, spectral_estimate, spectral_start
 from solvable.models.index.spectral.spectrum import block_spectrum
 from solvable.models.index.spectral.theory import spectral_prediction, spectral_theory
@@ -22,88 +20,62 @@ WINDOWED = sv.MultiIndex("sign(z1*z2)*where(abs(z1) < 1, 1, 2)")
 """Its label tells sign(z1 z2) and whether |z1| < 1; the matrices G of the four labels do not commute."""
 
 
-def matrices(seed: int, n: int, s: int) -> np.ndarray:
-    """G of n labels, with second moments I + G that are positive and not close to zero."""
-    A = np.random.default_rng(seed).standard_normal((n, s, s))
-    return A @ np.swapaxes(A, 1, 2) / s - 0.8 * np.eye(s)
-
-
-def inputs(seed: int, n: int, d: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((n, d)) / np.sqrt(d)
-
-
 def z_score(values: list[float], expected: float) -> float:
     return (np.mean(values) - expected) / (np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-@pytest.mark.parametrize("s", [1, 2, 3])
-def test_symmetric_eigenvectors(s):
-    X, G = inputs(0, 60, 20), matrices(1, 60, s)
-    T = G @ np.linalg.inv(np.eye(s) + G)
-    found = symmetric(X, G, 4, 0.5 * np.eye(s), np.random.default_rng(2))
-    assert found.count == 4 and np.all(np.diff(found.values) < 0)
-    for value, B, fields in zip(*found, strict=True):
-        seen = X @ B
-        image = X.T @ np.einsum("nst,nt->ns", T, seen)
-        np.testing.assert_allclose(image, value * B, atol=1e-9 * np.abs(T).max())
-        assert np.sum(B**2) == pytest.approx(20)
-        np.testing.assert_allclose(fields, seen - 0.5 * np.einsum("nst,nt->ns", T, seen), atol=1e-9)
-    full = np.einsum("ni,nj,nab->aibj", X, X, T).reshape(20 * s, 20 * s)
-    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(full)[::-1][:4], atol=1e-9)
+ABS = sv.MultiIndex("abs(z)")
 
 
-def test_lanczos_agrees_with_the_dense_reduction(monkeypatch):
-    """Without eigenvalues of T below the cut both solve the same problem."""
-    X, G = inputs(0, 500, 100), matrices(1, 500, 2)
-    G = np.linalg.inv(np.eye(2) - preprocessed(G, cut=-10.0)) - np.eye(2)
-    dense = symmetric(X, G, 3, 0.5 * np.eye(2), np.random.default_rng(2))
-    monkeypatch.setattr("solvable.models.index.spectral.operators._DENSE_UP_TO", 10)
-    lanczos = symmetric(X, G, 3, 0.5 * np.eye(2), np.random.default_rng(2))
-    np.testing.assert_allclose(lanczos.values, dense.values, rtol=1e-6)
-    for a, b in zip(dense.B, lanczos.B, strict=True):
-        assert abs(np.sum(a * b)) == pytest.approx(100, rel=1e-5)
+@pytest.mark.parametrize("kind, expected, eigenvalue", [("symmetric", 0.6389, 1.0), ("asymmetric", 0.375, 4.0)])
+def test_one_projection_reaches_its_predicted_overlap(kind, expected, eigenvalue):
+    """abs(z) at alpha = 2; asymmetric: (2 alpha - 1)/(2 alpha + 4) and the eigenvalue 2 alpha."""
+    outcomes = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        outcomes.append(run_spectral(ABS, sv.Spectral(kind), ABS.sample(rng, 400, alpha=2.0), rng))
+    squared = np.array([outcome["squared_overlap"] for outcome in outcomes])
+    assert all(outcome.converged for outcome in outcomes)
+    assert abs(squared.mean() - expected) < 4 * squared.std(ddof=1) / np.sqrt(8) + 0.01
+    assert np.mean([outcome.details["eigenvalue"] for outcome in outcomes]) == pytest.approx(eigenvalue, rel=0.06)
+    for outcome in outcomes:
+        assert outcome.details["second_eigenvalue"] < outcome.details["eigenvalue"]
+        assert outcome.details["self_overlap"] == pytest.approx(np.mean(outcome.estimate**2))
+        assert np.mean(outcome.estimate**2) == pytest.approx(expected, abs=1e-4)
+        cosine, q = outcome["overlap"], outcome.details["self_overlap"]
+        assert outcome["estimation_error"] == pytest.approx(1 + q - 2 * np.sqrt(q) * cosine)
+        assert outcome["squared_overlap"] == pytest.approx(cosine**2)
 
 
-def test_the_cut_of_lanczos_hardly_matters():
-    """The likely labels of z1^2 + z2^2 make T = 1 - 2/y unbounded below; cut at -20 the outlier moves by little."""
-    rng = np.random.default_rng(0)
-    W = orthonormal_teacher(rng, 150, 2)
-    X = inputs(1, 600, 150)
-    G = (np.sum((X @ W) ** 2, 1) / 2 - 1)[:, None, None]
-    cut = np.maximum(preprocessed(G), -20.0)
-    whole, part = (symmetric(X, 1 / (1 - T) - 1, 2, np.eye(1), rng) for T in (preprocessed(G), cut))
-    np.testing.assert_allclose(part.values, whole.values, atol=0.02)
-    overlaps = [np.sum((W.T @ B / 150) ** 2) for found in (whole, part) for B in found.B]
-    np.testing.assert_allclose(overlaps[:2], overlaps[2:], atol=0.02)
+def test_the_sign_follows_the_likelihood():
+    """abs(z) + z/2 is not even: the sign of the weights can be told from the labels."""
+    model = sv.MultiIndex("abs(z) + z/2")
+    for seed in range(6):
+        outcome = sv.simulate(model, SYMMETRIC, alpha=3.0, d=300, seed=seed)
+        assert outcome["estimation_error"] < 0.7 and outcome["overlap"] > 0.5
 
 
-@pytest.mark.parametrize("n, d", [(25, 4), (120, 20)])
-def test_asymmetric_eigenvectors(n, d):
-    """With labels that tell z z^T, which gives a real outlier; small problems are solved densely."""
-    X = inputs(0, n, d)
-    z = X @ orthonormal_teacher(np.random.default_rng(1), d, 2)
-    G = z[:, :, None] * z[:, None, :] - np.eye(2)
-    operator = np.einsum("ij,jab->iajb", X @ X.T - np.eye(n), G).reshape(2 * n, 2 * n)
-    values, vectors = np.linalg.eig(operator)
-    first = np.argmax(values.real)
-    found = asymmetric(X, G, 2, np.random.default_rng(2))
-    assert found.values[0] == pytest.approx(values.real[first], rel=1e-7)
-    assert abs(values.imag[first]) < 1e-9
-    Omega = vectors[:, first].real.reshape(n, 2)
-    B = X.T @ np.einsum("nst,nt->ns", G, Omega)
-    scale = np.sqrt(d) / np.linalg.norm(B)
-    assert abs(np.sum(B * found.B[0]) * scale) == pytest.approx(d, rel=1e-6)
-    # The field is what B sees of a sample less what the sample itself put there.
-    own = np.einsum("nst,nt->ns", G, found.fields[0]) / found.values[0]
-    np.testing.assert_allclose(X @ found.B[0] - own, found.fields[0], atol=1e-6)
+def test_a_start_of_one_projection_is_ahead_of_noise():
+    """The spectral start carries its Onsager term, and the fields without it have the covariances of fresh ones."""
+    model, d = sv.MultiIndex("abs(z)", noise=0.1), 400
+    data = model.sample(np.random.default_rng(0), d, alpha=2.5)
+    W, memory = spectral_start(model, data, np.random.default_rng(1))
+    assert W.shape == (d, 1) and memory.shape == (len(data.y), 1)
+    q = float(spectral_theory(model, SYMMETRIC, np.array([2.5]))["squared_overlap"][0])
+    assert np.mean(W**2) == pytest.approx(q, rel=1e-9)
+    assert abs(np.mean(W * data.truth)) == pytest.approx(q, abs=0.1)
+    Omega = data.X @ W - memory
+    assert np.mean(Omega**2) == pytest.approx(q, abs=4 / np.sqrt(len(data.y)))
+    assert np.mean(Omega * (data.X @ data.truth)) == pytest.approx(
+        np.mean(W * data.truth), abs=4 / np.sqrt(len(data.y))
+    )
 
 
-def test_nothing_is_found_where_labels_or_inputs_are_not_finite():
-    X, G = inputs(0, 30, 10), matrices(1, 30, 2)
-    X[3, 3] = np.nan
-    assert symmetric(X, G, 2, np.eye(2), np.random.default_rng(0)).count == 0
-    assert asymmetric(X, G, 2, np.random.default_rng(0)).count == 0
-    assert asymmetric(inputs(0, 30, 10), 0 * G, 2, np.random.default_rng(0)).count == 0
+@both_kinds
+def test_broken_labels_are_not_converged(learner):
+    data = ABS.sample(np.random.default_rng(0), 40, alpha=3.0)
+    found = run_spectral(ABS, learner, data._replace(X=np.full_like(data.X, np.nan)), np.random.default_rng(1))
+    assert not found.converged and np.all(found.estimate == 0)
 
 
 @both_kinds

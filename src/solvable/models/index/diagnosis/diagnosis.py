@@ -129,7 +129,7 @@ def diagnose(target: str | Target | Channel | Callable[..., Any] | MultiIndex, n
         target=model.target.name,
         staircase=[dataclasses.replace(s, directions=relevant @ s.directions) for s in found.staircase],
         csq_staircase=[dataclasses.replace(s, directions=relevant @ s.directions) for s in found.csq_staircase],
-        hermite=_hermite(model.target),
+        hermite=hermite_of(model.target),
         symmetries=list(symmetries(model.target).names),
     )
 
@@ -216,7 +216,7 @@ def _sample_exponents(leap: float, generative: float, steps: list[Step]) -> dict
     return {"online SGD": one_pass_samples(leap), "best CSQ": best_correlational_samples(leap), "AMP": amp}
 
 
-def _hermite(target: Target) -> dict[tuple[int, ...], float]:
+def hermite_of(target: Target) -> dict[tuple[int, ...], float]:
     """The Hermite coefficients of a target of several projections, in order of their degree."""
     tensor = hermite_tensor(target, _REPORTED_DEGREE[target.projections])
     ordered = sorted(tensor.coefficients.items(), key=lambda item: (sum(item[0]), tuple(-k for k in item[0])))
