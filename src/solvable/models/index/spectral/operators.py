@@ -131,7 +131,8 @@ def asymmetric(X: np.ndarray, G: np.ndarray, count: int, rng: np.random.Generato
         except scipy.sparse.linalg.ArpackNoConvergence as error:
             found = error.eigenvalues, error.eigenvectors
         values, vectors = found
-    order = np.argsort(-np.real(values))[:count]
+    # Of a conjugate pair the one of positive imaginary part is first, whatever the order it was found in.
+    order = np.lexsort((-np.imag(values), -np.real(values)))[:count]
     Omega = np.array([_real(values[j], vectors[:, j]) for j in order]).reshape(-1, n, s)
     B = X.T @ np.einsum("nst,knt->kns", G, Omega)
     norm = np.maximum(np.linalg.norm(B, axis=(1, 2), keepdims=True), 1e-300) / np.sqrt(d)

@@ -102,10 +102,10 @@ def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.G
     shares, cosines, eigenvalues, converged = [], [], [], True
     for block, spectrum in learned or [max(spectra, key=lambda pair: pair[1].bulk_edge)]:
         larger = int(spectrum.larger)
-        # One more than those that carry the block: where the bulk, or the next block, begins.
-        wanted = larger + block.copies + 1
-        vectors = _eigenvectors(data.X, G, block, spectrum, kind, wanted, rng)
-        converged &= vectors.count >= min(wanted, block.size * (n if kind == "asymmetric" else d))
+        # One or two more than those that carry the block: where the bulk, or the next block, begins.
+        vectors = _eigenvectors(data.X, G, block, spectrum, kind, larger + block.copies + min(r, 2), rng)
+        size = block.size * (n if kind == "asymmetric" else d)
+        converged &= vectors.count >= min(larger + block.copies + 1, size)
         eigenvalues.append(vectors.values[larger:])
         chosen = _normalised(vectors, larger, block.copies)
         cosines.append(r * np.sum((data.truth.T @ chosen.B) ** 2) / (d * np.sum(data.truth**2) * block.copies))
@@ -116,7 +116,9 @@ def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.G
         Omega += np.einsum("kns,st,krt->nr", chosen.fields, A, block.bases[: chosen.count])
         Q += block.lift(spectrum.posterior_overlap)
     if learned and converged:
-        U = _likeliest_rotation(model, data.y, Omega, Q, [block for block, _ in learned], rng)
+        # A sign shows in the fields as they are; rotations are told apart by those without the sample.
+        fields = data.X @ W if r == 1 else Omega
+        U = _likeliest_rotation(model, data.y, fields, Q, [block for block, _ in learned], rng)
         W, Omega = W @ U, Omega @ U
     squared = float(np.average(cosines, weights=shares))
     return SpectralEstimate(W, Omega, Q, squared, eigenvalues, bool(converged))
