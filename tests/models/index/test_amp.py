@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-import types
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +15,6 @@ from solvable.core.registry import find_simulation
 from solvable.core.status import Status
 from solvable.models.index import MultiIndex
 from solvable.models.index.algorithms import ChannelOutput, PriorSignal, run_amp, run_bayes_optimal, scores
-from solvable.models.index.spectral_algorithms import asymmetric, run_spectral, second_moments, symmetric
 from solvable.priors import GaussBernoulli, Gaussian, Rademacher
 from solvable.targets.target import Target
 
@@ -121,7 +118,6 @@ def test_output_denoiser_is_the_gradient_of_the_evidence():
     np.testing.assert_allclose(step.g[:, 0], slope, atol=1e-7)
     derivative = (output(Omega + h, V).g - output(Omega - h, V).g).mean() / (2 * h)
     np.testing.assert_allclose(step.minus_derivative, -derivative, atol=1e-6)
-    np.testing.assert_allclose(second_moments(ChannelOutput(ABS.channel, y), 50), y**2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("prior", [Gaussian(), Rademacher(), GaussBernoulli(0.3)])
@@ -230,68 +226,6 @@ def test_bayes_optimal_is_message_passing_where_the_fixed_point_is_unique():
     entropies = [outcome.details[f"free_entropy_{name}"] for name in ("uninformed", "informed")]
     assert outcome.converged
     assert entropies[0] == pytest.approx(entropies[1], abs=1e-5)
-
-
-@pytest.fixture
-def predicted(monkeypatch):
-    """Squared overlaps of abs(z) at alpha = 2; asymmetric: (2 alpha - 1)/(2 alpha + 4)."""
-    module: Any = types.ModuleType("solvable.models.index.spectral_theory")
-    module.squared_overlap = lambda model, kind, alpha: {"symmetric": 0.6389, "asymmetric": 0.375}[kind]
-    monkeypatch.setitem(sys.modules, "solvable.models.index.spectral_theory", module)
-
-
-@pytest.mark.parametrize("kind, expected, eigenvalue", [("symmetric", 0.6389, 1.0), ("asymmetric", 0.375, 4.0)])
-def test_spectral_methods_reach_their_predicted_overlap(predicted, kind, expected, eigenvalue):
-    outcomes = [simulate(ABS, run_spectral, Spectral(kind), 2.0, 400, seed) for seed in range(8)]
-    squared = np.array([outcome["squared_overlap"] for outcome in outcomes])
-    assert all(outcome.converged for outcome in outcomes)
-    assert abs(squared.mean() - expected) < 4 * squared.std(ddof=1) / np.sqrt(8) + 0.01
-    assert np.mean([outcome.details["eigenvalue"] for outcome in outcomes]) == pytest.approx(eigenvalue, rel=0.06)
-    for outcome in outcomes:
-        assert outcome.details["second_eigenvalue"] < outcome.details["eigenvalue"]
-        assert np.mean(outcome.estimate**2) == pytest.approx(expected)
-        cosine = outcome["overlap"]
-        assert outcome["estimation_error"] == pytest.approx(1 + expected - 2 * np.sqrt(expected) * cosine)
-
-
-def test_asymmetric_direction_solves_its_eigenvalue_equation():
-    rng = np.random.default_rng(0)
-    data = ABS.sample(rng, 60, 2.0)
-    G = data.y**2 - 1
-    L = (data.X @ data.X.T - np.eye(120)) * G
-    values = np.linalg.eigvals(L)
-    leading = asymmetric(data.X, data.y**2, rng)
-    assert leading.eigenvalue == pytest.approx(values.real.max(), rel=1e-6)
-    # Eliminating Omega: X^T diag(G / (gamma + G)) X has the estimate as eigenvector, with eigenvalue 1.
-    S = data.X.T @ ((G / (leading.eigenvalue + G))[:, None] * data.X)
-    np.testing.assert_allclose(S @ leading.direction, leading.direction, atol=1e-5)
-
-
-def test_spectral_sign_follows_the_likelihood(predicted):
-    """abs(z) + z/2 is not even: the sign of the weights can be told from the labels."""
-
-    def kernel(y, omega, V):
-        roots, slopes = np.stack([y / 1.5, -2 * y]), np.log(np.array([1.5, 0.5]))[:, None]
-        weights = -((roots - omega) ** 2) / (2 * V) - slopes
-        log_Z = np.logaddexp(*weights)
-        p = np.exp(weights - log_Z)
-        mean = np.sum(p * roots, 0)
-        return Posterior(log_Z - np.log(2 * np.pi * V) / 2, mean, np.sum(p * roots**2, 0) - mean**2)
-
-    model: Any = StandInModel(
-        Target("abs(z) + z/2"), StandInChannel(kernel, lambda omega, V: np.abs(omega) + omega / 2)
-    )
-    for seed in range(3):
-        outcome = simulate(model, run_spectral, Spectral("symmetric"), 3.0, 300, seed)
-        assert outcome["estimation_error"] < 0.7
-        assert outcome["overlap"] > 0.5
-
-
-@pytest.mark.parametrize("method", [symmetric, asymmetric])
-def test_spectral_nan_is_not_converged(method):
-    rng = np.random.default_rng(0)
-    leading = method(rng.standard_normal((20, 10)), np.full(20, np.nan), rng)
-    assert not leading.converged and np.all(leading.direction == 0)
 
 
 @pytest.mark.parametrize("learner", [AMP(), BayesOptimal(), Spectral("symmetric"), Spectral("asymmetric")])

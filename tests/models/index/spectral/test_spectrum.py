@@ -9,8 +9,9 @@ from scipy.special import k0, k1
 from scipy.stats import chi2, norm
 
 from solvable.channels.base import LabelLaw
-from solvable.models.index.label_blocks import label_blocks
-from solvable.models.index.multi_spectral_theory import block_spectra, spectral_prediction
+from solvable.models.index.spectral.blocks import label_blocks
+from solvable.models.index.spectral.spectrum import block_spectrum
+from solvable.models.index.spectral.theory import spectral_prediction
 
 both_kinds = pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
 
@@ -83,6 +84,11 @@ def random_law(seed: int, r: int, labels: int) -> LabelLaw:
     values, vectors = np.linalg.eigh(np.tensordot(weight, second, 1))
     root = (vectors / np.sqrt(values)) @ vectors.T
     return law(weight, root @ second @ root - np.eye(r))
+
+
+def block_spectra(labels: LabelLaw, kind: str, alpha: float):
+    """Every block with the spectrum of its operator."""
+    return [(block, block_spectrum(labels, block, kind, np.array(alpha))) for block in label_blocks(labels)]
 
 
 def threshold(labels: LabelLaw) -> float:
@@ -375,17 +381,3 @@ def test_labels_that_say_nothing(kind):
     found = spectral_prediction(law([0.5, 0.5], np.zeros((2, 3, 3))), kind, np.array([[0.0, 1.0], [10.0, 1e6]]))
     assert np.all(found.overlap == 0) and found.overlap.shape == (2, 2, 3, 3)
     assert np.all(found.squared_overlap == 0) and np.all(found.outlier == 0)
-
-
-def test_one_direction_is_the_scalar_theory():
-    import solvable as sv
-    from solvable.models.index.spectral_theory import squared_overlap
-
-    model = sv.MultiIndex("abs(z) < 1")
-    labels = model.channel.label_law()
-    alpha = np.array([0.5, 1.0, 3.0])
-    for kind in ("symmetric", "asymmetric"):
-        found, scalar = spectral_prediction(labels, kind, alpha), sv.predict(model, sv.Spectral(kind), alpha=alpha)
-        np.testing.assert_allclose(found.squared_overlap, squared_overlap(model, kind, alpha), atol=1e-9)
-        for name in ("outlier", "bulk_edge"):
-            np.testing.assert_allclose(getattr(found, name), scalar.order_parameters[name], atol=1e-7)

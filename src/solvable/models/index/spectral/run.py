@@ -1,8 +1,8 @@
-r"""The two spectral methods of a multi-index model, on one instance.
+r"""The two spectral methods of an index model on one instance, for any number of projections.
 
-Each block of the labels' second moments (`label_blocks`) has operators of its own. Above the block's threshold the
-theory says which of its leading eigenvectors carry it: one for each copy, after the `larger` ones, which belong to
-other directions. At finite size a block's operator is split off exactly, so eigenvectors of different blocks never mix,
+Each block of the labels' second moments (`blocks`) has operators of its own. Above the block's threshold the theory
+says which of its leading eigenvectors carry it: one for each copy, after the `larger` ones, which belong to other
+directions. At finite size a block's operator is split off exactly, so eigenvectors of different blocks never mix,
 although all blocks of the symmetric operator have the same outlier.
 
 An eigenvector has no length: its estimate is scaled to the predicted overlap matrix, $\hat W^T \hat W/d = Q$, which
@@ -13,26 +13,27 @@ is taken under which the labels are most likely.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import expm
 
-from solvable.channels.base import Channel
+from solvable.channels import Channel
 from solvable.core.learners import Spectral
 from solvable.core.model import Data
+from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import uninformed_start
-from solvable.models.index.block_spectrum import BlockSpectrum
-from solvable.models.index.label_blocks import Block
+from solvable.models.index import algorithms, multi_scores
 from solvable.models.index.multi_index import MultiIndex
-from solvable.models.index.multi_scores import scores
-from solvable.models.index.multi_spectral_operators import Eigenvectors, asymmetric, symmetric
-from solvable.models.index.multi_spectral_theory import block_spectra, law_of
+from solvable.models.index.spectral.blocks import Block, label_blocks
+from solvable.models.index.spectral.operators import Eigenvectors, asymmetric, symmetric
+from solvable.models.index.spectral.spectrum import BlockSpectrum, block_spectrum
+from solvable.models.index.spectral.theory import channel, law_of
 
-_EXTRA = 2
-_EVIDENCE_ROWS = 2000
-_EVIDENCE_ROWS_OF_MANY = 500
+_EVIDENCE_ROWS = {2: 2000, 3: 500}
+"""How many labels count, by the number of projections: a posterior of three costs a hundred times one of two."""
 _ROTATIONS = 24
 _ROTATION_STEPS = 60
 
@@ -52,15 +53,24 @@ class SpectralEstimate(NamedTuple):
     converged: bool
 
 
-def run_multi_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.random.Generator) -> Outcome:
+@simulation(MultiIndex, Spectral)
+def run_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.random.Generator) -> Outcome:
     """The leading eigenvectors of `learner.kind`, scaled to their predicted overlap.
 
     `squared_overlap` is that of the eigenvectors themselves (of the leading ones, if theory says that nothing is
-    learned); the other metrics are those of the scaled estimate.
+    learned), and so is `overlap` for one projection, the absolute cosine; the other metrics are those of the scaled
+    estimate.
     """
-    found = spectral_estimate(model.multi_channel, learner.kind, data, rng)
-    metrics = scores(model, found.W, data.truth, rng) | {"squared_overlap": found.squared_overlap}
-    details = {"self_overlap": found.Q, "eigenvalues": found.eigenvalues}
+    found = spectral_estimate(model, learner.kind, data, rng)
+    squared: dict[str, Any] = {"squared_overlap": found.squared_overlap}
+    if model.projections > 1:
+        metrics = multi_scores.scores(model, found.W, data.truth, rng) | squared
+        details = {"self_overlap": found.Q, "eigenvalues": found.eigenvalues}
+        return Outcome(metrics, found.W, found.converged, details=details)
+    metrics = algorithms.scores(model, found.W[:, 0], data.truth[:, 0], rng)
+    metrics |= {"overlap": float(np.sqrt(found.squared_overlap))} | squared
+    first, second = (*found.eigenvalues[0], np.nan, np.nan)[:2]
+    details = {"eigenvalue": float(first), "second_eigenvalue": float(second), "self_overlap": float(found.Q[0, 0])}
     return Outcome(metrics, found.W, found.converged, details=details)
 
 
@@ -69,31 +79,36 @@ def spectral_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> t
 
     $\hat W$ is the estimate of the symmetric method, and $\Omega = (I - V T)\, X \hat W$ with $V = I - Q$ its fields
     without the sample they belong to: an eigenvector at 1 is a fixed point of message passing for the labels'
-    likelihood to second order, $\exp(z^T T z/2)$. Without anything to learn the start is noise, which needs no term.
+    likelihood to second order, $\exp(z^T T z/2)$ [mondelli2021approximate]. Without anything to learn the start is
+    noise, which needs no term.
     """
-    found = spectral_estimate(model.multi_channel, "symmetric", data, rng)
+    found = spectral_estimate(model, "symmetric", data, rng)
     if not np.any(found.Q) or not found.converged:
         return uninformed_start(rng, *data.truth.shape), np.zeros_like(found.Omega)
     return found.W, data.X @ found.W - found.Omega
 
 
-def spectral_estimate(channel: Channel, kind: str, data: Data, rng: np.random.Generator) -> SpectralEstimate:
+def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.Generator) -> SpectralEstimate:
     """The spectral method `kind` on one instance; the truth is used for `squared_overlap` only."""
     n, d = data.X.shape
-    r = channel.projections
-    observation = channel.observe(data.y)
-    found = channel.posterior(observation, np.zeros((n, r)), np.eye(r))
-    G = found.covariance + found.mean[:, :, None] * found.mean[:, None, :] - np.eye(r)
-    spectra = block_spectra(law_of(channel), kind, n / d)
+    r = model.projections
+    output = channel(model)
+    posterior = output.posterior(output.observe(data.y), np.zeros((n, r)), np.eye(r), evidence=False)
+    G = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :] - np.eye(r)
+    law = law_of(output)
+    spectra = [(block, block_spectrum(law, block, kind, np.array(n / d))) for block in label_blocks(law)]
     learned = [pair for pair in spectra if pair[1].learned]
     W, Omega, Q = np.zeros((d, r)), np.zeros((n, r)), np.zeros((r, r))
     shares, cosines, eigenvalues, converged = [], [], [], True
     for block, spectrum in learned or [max(spectra, key=lambda pair: pair[1].bulk_edge)]:
-        vectors = _eigenvectors(data.X, G, block, spectrum, kind, rng)
-        converged &= vectors.count > spectrum.larger + block.copies - 1
-        eigenvalues.append(vectors.values[spectrum.larger :])
-        chosen = _normalised(vectors, spectrum.larger, block.copies)
-        cosines.append(np.sum((data.truth.T @ chosen.B) ** 2) / (d**2 * block.copies))
+        larger = int(spectrum.larger)
+        # One or two more than those that carry the block: where the bulk, or the next block, begins.
+        vectors = _eigenvectors(data.X, G, block, spectrum, kind, larger + block.copies + min(r, 2), rng)
+        size = block.size * (n if kind == "asymmetric" else d)
+        converged &= vectors.count >= min(larger + block.copies + 1, size)
+        eigenvalues.append(vectors.values[larger:])
+        chosen = _normalised(vectors, larger, block.copies)
+        cosines.append(r * np.sum((data.truth.T @ chosen.B) ** 2) / (d * np.sum(data.truth**2) * block.copies))
         shares.append(block.copies * np.trace(spectrum.posterior_overlap) or 1.0)
         # In the scale of the theory B^T B/d has the trace of the self-overlap P.
         A = np.sqrt(np.trace(spectrum.self_overlap)) * spectrum.posterior_map
@@ -101,20 +116,22 @@ def spectral_estimate(channel: Channel, kind: str, data: Data, rng: np.random.Ge
         Omega += np.einsum("kns,st,krt->nr", chosen.fields, A, block.bases[: chosen.count])
         Q += block.lift(spectrum.posterior_overlap)
     if learned and converged:
-        U = _likeliest_rotation(channel, data.y, Omega, Q, [block for block, _ in learned], rng)
+        # A sign shows in the fields as they are; rotations are told apart by those without the sample.
+        fields = data.X @ W if r == 1 else Omega
+        U = _likeliest_rotation(model, data.y, fields, Q, [block for block, _ in learned], rng)
         W, Omega = W @ U, Omega @ U
     squared = float(np.average(cosines, weights=shares))
     return SpectralEstimate(W, Omega, Q, squared, eigenvalues, bool(converged))
 
 
 def _eigenvectors(
-    X: np.ndarray, G: np.ndarray, block: Block, spectrum: BlockSpectrum, kind: str, rng: np.random.Generator
+    X: np.ndarray, G: np.ndarray, block: Block, spectrum: BlockSpectrum, kind: str, count: int, rng: np.random.Generator
 ) -> Eigenvectors:
     inside = np.einsum("ais,nij,ajt->nst", block.bases, G, block.bases) / block.copies
-    count = spectrum.larger + block.copies + _EXTRA
     if kind == "asymmetric":
         return asymmetric(X, inside, count, rng)
-    return symmetric(X, inside, count, np.eye(block.size) - spectrum.overlap, rng)
+    # One projection is one matrix of d unknowns: at any size that can be stored it is reduced exactly.
+    return symmetric(X, inside, count, np.eye(block.size) - spectrum.overlap, rng, dense=G.shape[1] == 1)
 
 
 def _normalised(vectors: Eigenvectors, first: int, copies: int) -> Eigenvectors:
@@ -127,38 +144,17 @@ def _normalised(vectors: Eigenvectors, first: int, copies: int) -> Eigenvectors:
 
 
 def _likeliest_rotation(
-    channel: Channel,
-    y: np.ndarray,
-    Omega: np.ndarray,
-    Q: np.ndarray,
-    blocks: list[Block],
-    rng: np.random.Generator,
+    model: MultiIndex, y: np.ndarray, Omega: np.ndarray, Q: np.ndarray, blocks: list[Block], rng: np.random.Generator
 ) -> np.ndarray:
     """The U (r x r), a rotation of each block among its copies, under which Omega U makes the labels most likely.
 
     Rotations that differ by a symmetry of the target are tried once; where copies can be turned continuously and the
     target notices, the best of several random rotations is refined.
     """
-    r = len(Q)
-    V = np.eye(r) - Q
-    # A posterior of three projections costs a hundred times that of two.
-    rows = slice(_EVIDENCE_ROWS if r < 3 else _EVIDENCE_ROWS_OF_MANY)
-    observation = channel.observe(y[rows])
-
-    def evidence(U: np.ndarray) -> float:
-        value = float(np.mean(channel.posterior(observation, Omega[rows] @ U, V).log_Z))
-        return value if np.isfinite(value) else -np.inf
-
-    probe = rng.standard_normal((64, r))
-    candidates: list[np.ndarray] = []
-    images: list[np.ndarray] = []
-    for U in _rotations(blocks, r, rng):
-        image = channel.target.numpy(probe @ U)
-        if not any(np.allclose(image, other, rtol=1e-9, atol=1e-9) for other in images):
-            candidates.append(U)
-            images.append(image)
+    candidates = _distinct_rotations(model, blocks, rng)
     if len(candidates) == 1:
         return candidates[0]
+    evidence = _evidence(channel(model), y, Omega, np.eye(len(Q)) - Q)
     best = max(candidates, key=evidence)
     turns = [block.lift_between(i, j) for block in blocks for i, j in itertools.combinations(range(block.copies), 2)]
     if not turns:
@@ -175,6 +171,33 @@ def _likeliest_rotation(
         lambda angles: -evidence(turned(angles)), np.zeros(len(turns)), method="Nelder-Mead", options=options
     )
     return turned(refined.x)
+
+
+def _distinct_rotations(model: MultiIndex, blocks: list[Block], rng: np.random.Generator) -> list[np.ndarray]:
+    """The rotations to try, one of all that give the same labels."""
+    if model.projections == 1:
+        return [np.eye(1)] if model.hides_sign() else [np.eye(1), -np.eye(1)]
+    probe = rng.standard_normal((64, model.projections))
+    found: list[np.ndarray] = []
+    images: list[np.ndarray] = []
+    for U in _rotations(blocks, model.projections, rng):
+        image = model.target.numpy(probe @ U)
+        if not any(np.allclose(image, other, rtol=1e-9, atol=1e-9) for other in images):
+            found.append(U)
+            images.append(image)
+    return found
+
+
+def _evidence(output: Channel, y: np.ndarray, Omega: np.ndarray, V: np.ndarray) -> Callable[[np.ndarray], float]:
+    """The mean log evidence of the labels at Omega U, as a function of U."""
+    rows = slice(_EVIDENCE_ROWS.get(len(V)))
+    labels = output.observe(y[rows])
+
+    def evidence(U: np.ndarray) -> float:
+        value = float(np.mean(output.posterior(labels, Omega[rows] @ U, V).log_Z))
+        return value if np.isfinite(value) else -np.inf
+
+    return evidence
 
 
 def _rotations(blocks: list[Block], r: int, rng: np.random.Generator) -> list[np.ndarray]:

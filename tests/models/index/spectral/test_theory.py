@@ -11,7 +11,6 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 import solvable as sv
-from solvable.models.index.spectral_theory import squared_overlap
 
 SYMMETRIC, ASYMMETRIC = sv.Spectral("symmetric"), sv.Spectral("asymmetric")
 ABS = sv.MultiIndex("abs(z)")
@@ -197,12 +196,6 @@ def symmetric_overlap_of_abs(alpha: float) -> float:
         return alpha * (1 - q) * 2 * sum(pieces) - 1
 
     return brentq(equation, 1e-9, 1 - 1e-9, xtol=1e-13)
-
-
-def test_squared_overlap_takes_a_single_number_too():
-    """The simulation asks for it at its own n / d."""
-    assert float(squared_overlap(ABS, "asymmetric", np.asarray(2.0))) == pytest.approx(0.375, abs=1e-9)
-    assert float(squared_overlap(ABS, "symmetric", np.asarray(2.0))) == pytest.approx(0.6389, abs=1e-4)
 
 
 def test_unknown_kind_is_refused():

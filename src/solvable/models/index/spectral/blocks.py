@@ -45,8 +45,8 @@ class Block(NamedTuple):
         return self.bases.shape[2]
 
     def lift(self, matrix: np.ndarray) -> np.ndarray:
-        """The r x r matrix that is `matrix` (s x s) on each copy, and zero elsewhere."""
-        return np.einsum("ais,st,ajt->ij", self.bases, matrix, self.bases)
+        """The r x r matrices that are `matrix` (..., s, s) on each copy, and zero elsewhere."""
+        return np.einsum("ais,...st,ajt->...ij", self.bases, matrix, self.bases)
 
     def lift_between(self, i: int, j: int) -> np.ndarray:
         """The r x r matrix that maps copy j onto copy i, and is zero elsewhere."""
@@ -57,8 +57,10 @@ def label_blocks(law: LabelLaw) -> list[Block]:
     """The blocks of a label's second moments, one entry for each kind.
 
     Laws are known to a few digits, so a matrix counts as commuting with G when the commutator's mean square is below
-    1e-8 of that of G. Where G is zero all directions are copies of one block.
+    1e-8 of that of G. Where G is zero all directions are copies of one block, and one projection is one block.
     """
+    if law.G.shape[1] == 1:
+        return [Block(np.ones((1, 1, 1)), law.G)]
     commuting = _commuting(law)
     kinds: list[list[np.ndarray]] = []
     for basis in _irreducible(commuting):

@@ -1,4 +1,4 @@
-"""The spectral methods for several projections on instances: their operators, their estimates, and theory."""
+"""The spectral methods on instances: their estimates for one projection and several, and theory."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import pytest
 
 import solvable as sv
 from solvable.core.model import Data
-from solvable.models.index.instance import orthonormal_teacher
-from solvable.models.index.multi_spectral_algorithms import run_multi_spectral, spectral_estimate, spectral_start
-from solvable.models.index.multi_spectral_operators import asymmetric, preprocessed, symmetric
-from solvable.models.index.multi_spectral_theory import block_spectra, spectral_prediction, spectral_theory
+from solvable.models.index.spectral.blocks import label_blocks
+from solvable.models.index.spectral.run import run_spectral, spectral_estimate, spectral_start
+from solvable.models.index.spectral.spectrum import block_spectrum
+from solvable.models.index.spectral.theory import spectral_prediction, spectral_theory
 
 SYMMETRIC, ASYMMETRIC = sv.Spectral("symmetric"), sv.Spectral("asymmetric")
 both_kinds = pytest.mark.parametrize("learner", [SYMMETRIC, ASYMMETRIC], ids=["symmetric", "asymmetric"])
@@ -20,96 +20,70 @@ WINDOWED = sv.MultiIndex("sign(z1*z2)*where(abs(z1) < 1, 1, 2)")
 """Its label tells sign(z1 z2) and whether |z1| < 1; the matrices G of the four labels do not commute."""
 
 
-def matrices(seed: int, n: int, s: int) -> np.ndarray:
-    """G of n labels, with second moments I + G that are positive and not close to zero."""
-    A = np.random.default_rng(seed).standard_normal((n, s, s))
-    return A @ np.swapaxes(A, 1, 2) / s - 0.8 * np.eye(s)
-
-
-def inputs(seed: int, n: int, d: int) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal((n, d)) / np.sqrt(d)
-
-
 def z_score(values: list[float], expected: float) -> float:
     return (np.mean(values) - expected) / (np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-@pytest.mark.parametrize("s", [1, 2, 3])
-def test_symmetric_eigenvectors(s):
-    X, G = inputs(0, 60, 20), matrices(1, 60, s)
-    T = G @ np.linalg.inv(np.eye(s) + G)
-    found = symmetric(X, G, 4, 0.5 * np.eye(s), np.random.default_rng(2))
-    assert found.count == 4 and np.all(np.diff(found.values) < 0)
-    for value, B, fields in zip(*found, strict=True):
-        seen = X @ B
-        image = X.T @ np.einsum("nst,nt->ns", T, seen)
-        np.testing.assert_allclose(image, value * B, atol=1e-9 * np.abs(T).max())
-        assert np.sum(B**2) == pytest.approx(20)
-        np.testing.assert_allclose(fields, seen - 0.5 * np.einsum("nst,nt->ns", T, seen), atol=1e-9)
-    full = np.einsum("ni,nj,nab->aibj", X, X, T).reshape(20 * s, 20 * s)
-    np.testing.assert_allclose(found.values, np.linalg.eigvalsh(full)[::-1][:4], atol=1e-9)
+ABS = sv.MultiIndex("abs(z)")
 
 
-def test_lanczos_agrees_with_the_dense_reduction(monkeypatch):
-    """Without eigenvalues of T below the cut both solve the same problem."""
-    X, G = inputs(0, 500, 100), matrices(1, 500, 2)
-    G = np.linalg.inv(np.eye(2) - preprocessed(G, cut=-10.0)) - np.eye(2)
-    dense = symmetric(X, G, 3, 0.5 * np.eye(2), np.random.default_rng(2))
-    monkeypatch.setattr("solvable.models.index.multi_spectral_operators._DENSE_UP_TO", 10)
-    lanczos = symmetric(X, G, 3, 0.5 * np.eye(2), np.random.default_rng(2))
-    np.testing.assert_allclose(lanczos.values, dense.values, rtol=1e-6)
-    for a, b in zip(dense.B, lanczos.B, strict=True):
-        assert abs(np.sum(a * b)) == pytest.approx(100, rel=1e-5)
+@pytest.mark.parametrize("kind, expected, eigenvalue", [("symmetric", 0.6389, 1.0), ("asymmetric", 0.375, 4.0)])
+def test_one_projection_reaches_its_predicted_overlap(kind, expected, eigenvalue):
+    """abs(z) at alpha = 2; asymmetric: (2 alpha - 1)/(2 alpha + 4) and the eigenvalue 2 alpha."""
+    outcomes = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        outcomes.append(run_spectral(ABS, sv.Spectral(kind), ABS.sample(rng, 400, alpha=2.0), rng))
+    squared = np.array([outcome["squared_overlap"] for outcome in outcomes])
+    assert all(outcome.converged for outcome in outcomes)
+    assert abs(squared.mean() - expected) < 4 * squared.std(ddof=1) / np.sqrt(8) + 0.01
+    assert np.mean([outcome.details["eigenvalue"] for outcome in outcomes]) == pytest.approx(eigenvalue, rel=0.06)
+    for outcome in outcomes:
+        assert outcome.details["second_eigenvalue"] < outcome.details["eigenvalue"]
+        assert outcome.details["self_overlap"] == pytest.approx(np.mean(outcome.estimate**2))
+        assert np.mean(outcome.estimate**2) == pytest.approx(expected, abs=1e-4)
+        cosine, q = outcome["overlap"], outcome.details["self_overlap"]
+        assert outcome["estimation_error"] == pytest.approx(1 + q - 2 * np.sqrt(q) * cosine)
+        assert outcome["squared_overlap"] == pytest.approx(cosine**2)
 
 
-def test_the_cut_of_lanczos_hardly_matters():
-    """The likely labels of z1^2 + z2^2 make T = 1 - 2/y unbounded below; cut at -20 the outlier moves by little."""
-    rng = np.random.default_rng(0)
-    W = orthonormal_teacher(rng, 150, 2)
-    X = inputs(1, 600, 150)
-    G = (np.sum((X @ W) ** 2, 1) / 2 - 1)[:, None, None]
-    cut = np.maximum(preprocessed(G), -20.0)
-    whole, part = (symmetric(X, 1 / (1 - T) - 1, 2, np.eye(1), rng) for T in (preprocessed(G), cut))
-    np.testing.assert_allclose(part.values, whole.values, atol=0.02)
-    overlaps = [np.sum((W.T @ B / 150) ** 2) for found in (whole, part) for B in found.B]
-    np.testing.assert_allclose(overlaps[:2], overlaps[2:], atol=0.02)
+def test_the_sign_follows_the_likelihood():
+    """abs(z) + z/2 is not even: the sign of the weights can be told from the labels."""
+    model = sv.MultiIndex("abs(z) + z/2")
+    for seed in range(6):
+        outcome = sv.simulate(model, SYMMETRIC, alpha=3.0, d=300, seed=seed)
+        assert outcome["estimation_error"] < 0.7 and outcome["overlap"] > 0.5
 
 
-@pytest.mark.parametrize("n, d", [(25, 4), (120, 20)])
-def test_asymmetric_eigenvectors(n, d):
-    """With labels that tell z z^T, which gives a real outlier; small problems are solved densely."""
-    X = inputs(0, n, d)
-    z = X @ orthonormal_teacher(np.random.default_rng(1), d, 2)
-    G = z[:, :, None] * z[:, None, :] - np.eye(2)
-    operator = np.einsum("ij,jab->iajb", X @ X.T - np.eye(n), G).reshape(2 * n, 2 * n)
-    values, vectors = np.linalg.eig(operator)
-    first = np.argmax(values.real)
-    found = asymmetric(X, G, 2, np.random.default_rng(2))
-    assert found.values[0] == pytest.approx(values.real[first], rel=1e-7)
-    assert abs(values.imag[first]) < 1e-9
-    Omega = vectors[:, first].real.reshape(n, 2)
-    B = X.T @ np.einsum("nst,nt->ns", G, Omega)
-    scale = np.sqrt(d) / np.linalg.norm(B)
-    assert abs(np.sum(B * found.B[0]) * scale) == pytest.approx(d, rel=1e-6)
-    # The field is what B sees of a sample less what the sample itself put there.
-    own = np.einsum("nst,nt->ns", G, found.fields[0]) / found.values[0]
-    np.testing.assert_allclose(X @ found.B[0] - own, found.fields[0], atol=1e-6)
+def test_a_start_of_one_projection_is_ahead_of_noise():
+    """The spectral start carries its Onsager term, and the fields without it have the covariances of fresh ones."""
+    model, d = sv.MultiIndex("abs(z)", noise=0.1), 400
+    data = model.sample(np.random.default_rng(0), d, alpha=2.5)
+    W, memory = spectral_start(model, data, np.random.default_rng(1))
+    assert W.shape == (d, 1) and memory.shape == (len(data.y), 1)
+    q = float(spectral_theory(model, SYMMETRIC, np.array([2.5]))["squared_overlap"][0])
+    assert np.mean(W**2) == pytest.approx(q, rel=1e-9)
+    assert abs(np.mean(W * data.truth)) == pytest.approx(q, abs=0.1)
+    Omega = data.X @ W - memory
+    assert np.mean(Omega**2) == pytest.approx(q, abs=4 / np.sqrt(len(data.y)))
+    assert np.mean(Omega * (data.X @ data.truth)) == pytest.approx(
+        np.mean(W * data.truth), abs=4 / np.sqrt(len(data.y))
+    )
 
 
-def test_nothing_is_found_where_labels_or_inputs_are_not_finite():
-    X, G = inputs(0, 30, 10), matrices(1, 30, 2)
-    X[3, 3] = np.nan
-    assert symmetric(X, G, 2, np.eye(2), np.random.default_rng(0)).count == 0
-    assert asymmetric(X, G, 2, np.random.default_rng(0)).count == 0
-    assert asymmetric(inputs(0, 30, 10), 0 * G, 2, np.random.default_rng(0)).count == 0
+@both_kinds
+def test_broken_labels_are_not_converged(learner):
+    data = ABS.sample(np.random.default_rng(0), 40, alpha=3.0)
+    found = run_spectral(ABS, learner, data._replace(X=np.full_like(data.X, np.nan)), np.random.default_rng(1))
+    assert not found.converged and np.all(found.estimate == 0)
 
 
 @both_kinds
 @pytest.mark.parametrize("model", [PARITY, PRODUCT], ids=["parity", "product"])
 def test_metrics_of_a_run(model, learner):
     data = model.sample(np.random.default_rng(0), 120, alpha=8.0)
-    found = run_multi_spectral(model, learner, data, np.random.default_rng(1))
-    again = run_multi_spectral(model, learner, data, np.random.default_rng(1))
+    found = run_spectral(model, learner, data, np.random.default_rng(1))
+    again = run_spectral(model, learner, data, np.random.default_rng(1))
     predicted = spectral_theory(model, learner, np.array([8.0]))
     assert set(found.metrics) == set(predicted.metrics)
     for name, value in found.metrics.items():
@@ -140,7 +114,7 @@ def test_labels_whose_matrices_do_not_commute():
 @both_kinds
 def test_below_the_threshold_the_estimate_vanishes(learner):
     data = PARITY.sample(np.random.default_rng(0), 100, alpha=1.0)
-    found = run_multi_spectral(PARITY, learner, data, np.random.default_rng(1))
+    found = run_spectral(PARITY, learner, data, np.random.default_rng(1))
     assert np.all(found.estimate == 0) and found["estimation_error"] == pytest.approx(2)
     assert 0 < found["squared_overlap"] < 0.2
 
@@ -158,12 +132,11 @@ def test_fields_are_those_without_the_sample(kind):
     """Leave samples out one at a time, find the eigenvector anew, and look at the sample through it."""
     d, alpha = 150, 8.0
     data = PARITY.sample(np.random.default_rng(0), d, alpha=alpha)
-    channel = PARITY.multi_channel
-    full = spectral_estimate(channel, kind, data, np.random.default_rng(1))
+    full = spectral_estimate(PARITY, kind, data, np.random.default_rng(1))
     naive, corrected = [], []
     for i in range(0, len(data.y), len(data.y) // 6):
         rest = Data(np.delete(data.X, i, 0), np.delete(data.y, i), data.truth)
-        W = spectral_estimate(channel, kind, rest, np.random.default_rng(1)).W
+        W = spectral_estimate(PARITY, kind, rest, np.random.default_rng(1)).W
         # The sign of each eigenvector is free: bring it to that of the full run, in the basis of the blocks.
         for v in (np.array([[1.0], [1.0]]), np.array([[1.0], [-1.0]])):
             if np.sum((W @ v) * (full.W @ v)) < 0:
@@ -180,7 +153,7 @@ def test_fields_are_unbiased(kind):
     """omega has the covariance Q and the covariance M with z that a fresh sample would see."""
     n_over_d, d = 6.0, 200
     data = PARITY.sample(np.random.default_rng(3), d, alpha=n_over_d)
-    found = spectral_estimate(PARITY.multi_channel, kind, data, np.random.default_rng(1))
+    found = spectral_estimate(PARITY, kind, data, np.random.default_rng(1))
     n = len(data.y)
     M, z = data.truth.T @ found.W / d, data.X @ data.truth
     np.testing.assert_allclose(found.Omega.T @ found.Omega / n, found.W.T @ found.W / d, atol=4 / np.sqrt(n))
@@ -213,7 +186,7 @@ def test_overlaps_and_errors_agree_with_theory(model, alpha, learner):
     for seed in range(16):
         rng = np.random.default_rng(seed)
         data = model.sample(rng, 1000, alpha=alpha)
-        runs.append(run_multi_spectral(model, learner, data, rng))
+        runs.append(run_spectral(model, learner, data, rng))
     for name, value in predicted.metrics.items():
         found = np.array([run[name] for run in runs])
         error = found.std(0, ddof=1) / np.sqrt(len(runs))
@@ -228,7 +201,7 @@ def test_deviation_from_theory_shrinks_with_size():
         values = []
         for seed in range(12):
             data = PARITY.sample(np.random.default_rng(seed), d, alpha=6.0)
-            values.append(run_multi_spectral(PARITY, SYMMETRIC, data, np.random.default_rng(seed))["squared_overlap"])
+            values.append(run_spectral(PARITY, SYMMETRIC, data, np.random.default_rng(seed))["squared_overlap"])
         spread.append(np.sqrt(np.mean((np.array(values) - predicted) ** 2)))
     assert spread[1] < 0.6 * spread[0]
 
@@ -240,7 +213,7 @@ def test_norm_finds_the_plane(learner):
     model = sv.MultiIndex("z1**2 + z2**2")
     predicted = spectral_theory(model, learner, np.array([4.0]))
     runs = [
-        run_multi_spectral(
+        run_spectral(
             model, learner, model.sample(np.random.default_rng(seed), 600, alpha=4.0), np.random.default_rng(seed)
         )
         for seed in range(12)
@@ -259,7 +232,7 @@ def test_only_the_first_step_of_the_staircase_is_found():
     found = []
     for seed in range(6):
         data = model.sample(np.random.default_rng(seed), 500, alpha=2.0)
-        found.append(run_multi_spectral(model, SYMMETRIC, data, np.random.default_rng(seed))["overlap"])
+        found.append(run_spectral(model, SYMMETRIC, data, np.random.default_rng(seed))["overlap"])
     assert abs(z_score([M[0, 0] for M in found], predicted[0, 0])) < 4
     assert np.abs(np.array(found)[:, 1:]).max() < 0.2
 
@@ -270,13 +243,14 @@ def test_a_weak_direction_behind_a_larger_eigenvalue(learner):
     """For z1^2 + 0.4 z2^2 the operator of z2 has an outlier of z1 above its own; each direction is still found."""
     model = sv.MultiIndex("z1**2 + 0.4*z2**2")
     alpha = 12.0
-    spectra = block_spectra(model.multi_channel.label_law(), learner.kind, alpha)
-    assert sorted(found.larger for _, found in spectra) == [0, 1]
+    law = model.multi_channel.label_law()
+    spectra = [block_spectrum(law, block, learner.kind, np.array(alpha)) for block in label_blocks(law)]
+    assert sorted(found.larger for found in spectra) == [0, 1]
     predicted = spectral_theory(model, learner, np.array([alpha]))["overlap"][0]
     found = []
     for seed in range(8):
         data = model.sample(np.random.default_rng(seed), 300, alpha=alpha)
-        found.append(run_multi_spectral(model, learner, data, np.random.default_rng(seed))["overlap"])
+        found.append(run_spectral(model, learner, data, np.random.default_rng(seed))["overlap"])
     mean, error = np.mean(found, 0), np.std(found, 0, ddof=1) / np.sqrt(len(found))
     assert np.all(np.abs(mean - predicted) < 4 * error + 0.02)
 
@@ -289,7 +263,7 @@ def test_a_rotation_that_the_target_notices_is_settled_by_the_labels():
     found = []
     for seed in range(4):
         data = model.sample(np.random.default_rng(seed), 500, alpha=8.0)
-        found.append(run_multi_spectral(model, SYMMETRIC, data, np.random.default_rng(seed)))
+        found.append(run_spectral(model, SYMMETRIC, data, np.random.default_rng(seed)))
     np.testing.assert_allclose(np.mean([run["overlap"] for run in found], 0), predicted["overlap"][0], atol=0.06)
     errors = [run["generalization_error"] for run in found]
     assert np.mean(errors) == pytest.approx(predicted["generalization_error"][0], rel=0.15)

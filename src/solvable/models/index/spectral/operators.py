@@ -3,13 +3,14 @@ r"""The leading eigenvectors of the spectral operators of one block, on one inst
 With $G_i$ (s x s) what label i says in the block, and an eigenvector as a matrix of s columns:
 
 - symmetric, $B \to \sum_i x_i x_i^T B\, T_i$ on d x s matrices, $T = G (I + G)^{-1}$. The eigenvector without sample i
-  sees it at $\omega_i = (I - m T_i)\, B^T x_i$, where m is the resolvent of `block_spectrum` at the outlier.
+  sees it at $\omega_i = (I - m T_i)\, B^T x_i$, where m is the resolvent of `spectrum` at the outlier.
 - asymmetric, $\Omega \to (X X^T - I)\, G\, \Omega$ on n x s matrices. It gives $B = X^T G\, \Omega$, which without
   sample i is seen at $\omega_i = \gamma\, \Omega_i$, with $\gamma$ the eigenvalue.
 
 T is unbounded below where a label makes z nearly certain to be small. That is harmless at the top of the spectrum but
 slows Lanczos down, so large matrices use T with its eigenvalues cut at -20, where R = T / (1 - m T) is close to its
-limit -1/m already; small ones are reduced densely and need no cut.
+limit -1/m already; small ones are reduced densely and need no cut. The operators are those of [lu2020phase] and
+[maillard2022construction] for one projection, and of [kovacevic2025spectral, defilippis2025optimal] for several.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import scipy.sparse.linalg
 
 _SMALLEST_SECOND_MOMENT = 1e-12
 _DENSE_UP_TO = 3000
-_DENSE_ASYMMETRIC = 60
+_DENSE_ASYMMETRIC = 40
 _LANCZOS_CUT = -20.0
 _TOLERANCE = 1e-8
 
@@ -41,13 +42,18 @@ class Eigenvectors(NamedTuple):
         return len(self.values)
 
 
-def symmetric(X: np.ndarray, G: np.ndarray, count: int, m: np.ndarray, rng: np.random.Generator) -> Eigenvectors:
-    """The `count` largest eigenvalues of the symmetric operator; `m` (s x s) is its resolvent at the outlier."""
+def symmetric(
+    X: np.ndarray, G: np.ndarray, count: int, m: np.ndarray, rng: np.random.Generator, dense: bool = False
+) -> Eigenvectors:
+    """The `count` largest eigenvalues of the symmetric operator; `m` (s x s) is its resolvent at the outlier.
+
+    Up to 3000 unknowns, and with `dense` at any size, the matrix is formed and reduced.
+    """
     n, d = X.shape
     s = G.shape[1]
     size = d * s
     count = min(count, size)
-    dense = size <= _DENSE_UP_TO or count >= size - 1
+    dense = dense or size <= _DENSE_UP_TO or count >= size - 1
     T = preprocessed(G, None if dense else _LANCZOS_CUT)
     if not (np.isfinite(T).all() and np.isfinite(X).all()):
         return _none(n, d, s)
@@ -114,6 +120,7 @@ def asymmetric(X: np.ndarray, G: np.ndarray, count: int, rng: np.random.Generato
     s = G.shape[1]
     if not (np.isfinite(G).all() and np.isfinite(X).all() and np.any(np.abs(G) > 1e-9)):
         return _none(n, d, s)
+    count = min(count, n * s)
     operator: Any = _Asymmetric(X, G)
     if n * s <= _DENSE_ASYMMETRIC:
         values, vectors = np.linalg.eig(operator.matmat(np.eye(n * s)))
@@ -124,7 +131,8 @@ def asymmetric(X: np.ndarray, G: np.ndarray, count: int, rng: np.random.Generato
         except scipy.sparse.linalg.ArpackNoConvergence as error:
             found = error.eigenvalues, error.eigenvectors
         values, vectors = found
-    order = np.argsort(-np.real(values))[:count]
+    # Of a conjugate pair the one of positive imaginary part is first, whatever the order it was found in.
+    order = np.lexsort((-np.imag(values), -np.real(values)))[:count]
     Omega = np.array([_real(values[j], vectors[:, j]) for j in order]).reshape(-1, n, s)
     B = X.T @ np.einsum("nst,knt->kns", G, Omega)
     norm = np.maximum(np.linalg.norm(B, axis=(1, 2), keepdims=True), 1e-300) / np.sqrt(d)
