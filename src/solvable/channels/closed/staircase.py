@@ -29,7 +29,7 @@ from solvable.channels.base import COARSE, Average, Channel, LabelLaw, Linearisa
 from solvable.channels.closed.base import ClosedChannel, kronecker, weighted_square
 from solvable.channels.closed.discrete import density
 from solvable.channels.closed.parity import Parity
-from solvable.numerics.bivariate import mean_sign, same_sign, standardised
+from solvable.numerics.orthants import mean_sign, same_sign, standardised
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 from solvable.numerics.gaussian_many import omega_rule
 

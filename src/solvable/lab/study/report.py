@@ -15,7 +15,7 @@ from solvable.lab.study.document import Block, Code, Heading, Line, Listing, Par
 from solvable.lab.study.figure import reached_by_amp
 from solvable.lab.study.steps import steps
 from solvable.lab.study.words import error_in_words, exponent_in_words, ratio_in_words
-from solvable.models.index.diagnosis_text import directions_text
+from solvable.models.index.diagnosis.text import directions_text
 from solvable.priors import Gaussian
 
 if TYPE_CHECKING:

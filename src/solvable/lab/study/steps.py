@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from solvable.lab.study.document import Block, Heading, Paragraph, Table
 from solvable.lab.study.words import error_in_words, ratio_in_words
-from solvable.models.index.diagnosis_text import directions_text
+from solvable.models.index.diagnosis.text import directions_text
 
 if TYPE_CHECKING:
     from solvable.models.index.diagnosis import Diagnosis
