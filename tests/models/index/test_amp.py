@@ -1,117 +1,36 @@
-"""Finite-size algorithms of the single-index model, with small closed-form channels that stand in for the library's."""
+"""Message passing with one projection: the two denoisers, the scores, and runs against known overlaps."""
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, NamedTuple
-
 import numpy as np
 import pytest
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from solvable.core.learners import AMP, BayesOptimal, Spectral
 from solvable.core.model import Data
 from solvable.core.registry import find_simulation
 from solvable.core.status import Status
+from solvable.engine.outputs.posterior import PosteriorDenoiser
+from solvable.engine.signals.separable import PriorDenoiser
+from solvable.engine.two_sided import run_amp
 from solvable.models.index import MultiIndex
-from solvable.models.index.algorithms import ChannelOutput, PriorSignal, run_amp, run_bayes_optimal, scores
+from solvable.models.index.informed import run_bayes_optimal
+from solvable.models.index.scores import scores
 from solvable.priors import GaussBernoulli, Gaussian, Rademacher
-from solvable.targets.target import Target
+
+ABS, SIGN, BINARY_SIGN = MultiIndex("abs(z)"), MultiIndex("sign(z)"), MultiIndex("sign(z)", prior="rademacher")
+SPARSE = MultiIndex("z", noise=0.1, prior="gauss-bernoulli:0.5")
 
 
-class Posterior(NamedTuple):
-    log_Z: Any
-    mean: Any
-    variance: Any
-
-
-def abs_kernel(y, omega, V):
-    mean = y * np.tanh(y * omega / V)
-    log_Z = np.logaddexp(-((y - omega) ** 2) / (2 * V), -((y + omega) ** 2) / (2 * V)) - np.log(2 * np.pi * V) / 2
-    return Posterior(log_Z, mean, y**2 - mean**2)
-
-
-def sign_kernel(y, omega, V):
-    a = y * omega / np.sqrt(V)
-    log_Z = log_ndtr(a)
-    hazard = np.exp(-(a**2) / 2 - log_Z) / np.sqrt(2 * np.pi)
-    return Posterior(log_Z, omega + y * np.sqrt(V) * hazard, V * (1 - hazard * (hazard + a)))
-
-
-def linear_kernel(y, omega, V):
-    total = V + LINEAR_NOISE
-    log_Z = -((y - omega) ** 2) / (2 * total) - np.log(2 * np.pi * total) / 2
-    return Posterior(log_Z, omega + V / total * (y - omega), V * LINEAR_NOISE / total * np.ones_like(y))
-
-
-LINEAR_NOISE = 0.1
-
-
-class StandInPredictor:
-    def __init__(self, predict, classify):
-        self._predict, self._classify = predict, classify
-
-    def predict(self, Omega, V):
-        return self._predict(Omega[:, 0], V[0, 0])
-
-    def classify(self, Omega, V):
-        return self._classify(Omega[:, 0], V[0, 0])
-
-
-class StandInChannel:
-    def __init__(self, kernel, predict, classify=None, continuous_mass=0.0):
-        self.kernel, self.predictor = kernel, StandInPredictor(predict, classify)
-        self.discrete = classify is not None
-        self.continuous_mass = continuous_mass
-
-    def observe(self, y):
-        return np.asarray(y, float)
-
-    def scalar_posterior(self, observation, omega, V, evidence=True):
-        return self.kernel(observation, omega, V)
-
-
-def _abs_mean(omega, V):
-    s = np.sqrt(V)
-    return s * np.sqrt(2 / np.pi) * np.exp(-((omega / s) ** 2) / 2) + omega * (2 * ndtr(omega / s) - 1)
-
-
-def _sign(omega, V):
-    return np.where(omega >= 0, 1.0, -1.0)
-
-
-@dataclasses.dataclass(frozen=True)
-class StandInModel:
-    target: Target
-    channel: StandInChannel
-    prior: Any = dataclasses.field(default_factory=Gaussian)
-
-    def hides_sign(self):
-        return self.target.is_even()
-
-    def sample(self, rng, d, alpha, noise=0.0):
-        truth = self.prior.sample(rng, d)[:, None]
-        X = rng.standard_normal((round(alpha * d), d)) / np.sqrt(d)
-        y = self.target.numpy(X @ truth) + np.sqrt(noise) * rng.standard_normal(len(X))
-        return Data(X, y, truth)
-
-
-ABS: Any = StandInModel(Target("abs(z)"), StandInChannel(abs_kernel, _abs_mean, continuous_mass=1.0))
-SIGN: Any = StandInModel(
-    Target("sign(z)"), StandInChannel(sign_kernel, lambda omega, V: 2 * ndtr(omega / np.sqrt(V)) - 1, _sign)
-)
-LINEAR: Any = StandInModel(Target("z"), StandInChannel(linear_kernel, lambda omega, V: omega))
-
-
-def simulate(model, run, learner, alpha, d, seed, noise=0.0):
+def simulate(model, run, learner, alpha, d, seed):
     rng = np.random.default_rng(seed)
-    return run(model, learner, model.sample(rng, d, alpha, noise), rng)
+    return run(model, learner, model.sample(rng, d, alpha=alpha), rng)
 
 
 def test_output_denoiser_is_the_gradient_of_the_evidence():
     rng = np.random.default_rng(0)
     y, Omega, V, h = np.abs(rng.standard_normal(50)), rng.standard_normal((50, 1)), np.array([[0.3]]), 1e-5
-    output = ChannelOutput(ABS.channel, y)
+    output = PosteriorDenoiser(ABS.channel, y)
     step = output(Omega, V)
     assert step.g.dtype == np.float64
     slope = (output.log_Z(Omega + h, V) - output.log_Z(Omega - h, V)) / (2 * h)
@@ -126,7 +45,7 @@ def test_signal_denoiser_finds_the_precision_of_any_prior(prior):
     rng = np.random.default_rng(1)
     w = prior.sample(rng, d)
     B = A * w + np.sqrt(A) * rng.standard_normal(d)
-    step = PriorSignal(prior)(B[:, None])
+    step = PriorDenoiser(prior)(B[:, None], np.eye(1))
     assert step.precision[0, 0] == pytest.approx(A, rel=0.02)
     # Nishimori in the scalar problem: estimate and truth overlap as the estimate with itself, variance = 1 - q.
     q = np.mean(step.estimate**2)
@@ -135,16 +54,10 @@ def test_signal_denoiser_finds_the_precision_of_any_prior(prior):
     assert q == pytest.approx(float(prior.overlap(np.array(A))), abs=0.01)
 
 
-@pytest.mark.parametrize(
-    "model, alpha, noise, expected",
-    [
-        (dataclasses.replace(SIGN, prior=Rademacher()), 1.0, 0.0, 0.5607),
-        (dataclasses.replace(LINEAR, prior=GaussBernoulli(0.5)), 1.0, LINEAR_NOISE, 0.8180),
-    ],
-)
-def test_other_priors_reach_their_state_evolution(model, alpha, noise, expected):
+@pytest.mark.parametrize("model, expected", [(BINARY_SIGN, 0.5607), (SPARSE, 0.8180)], ids=["binary", "sparse"])
+def test_other_priors_reach_their_state_evolution(model, expected):
     """Expected: fixed point of q = overlap(alpha E[g^2]) from q = 0, with an independent trapezoid rule."""
-    outcomes = [simulate(model, run_amp, AMP(), alpha, 500, seed, noise) for seed in range(10)]
+    outcomes = [simulate(model, run_amp, AMP(), 1.0, 500, seed) for seed in range(10)]
     found = np.array([outcome["overlap"] for outcome in outcomes])
     assert all(outcome.converged for outcome in outcomes)
     assert abs(found.mean() - expected) < 4 * found.std(ddof=1) / np.sqrt(10)
@@ -161,7 +74,7 @@ def test_perfect_recovery_of_abs():
 
 def test_sign_metrics_are_those_of_fresh_inputs():
     rng = np.random.default_rng(3)
-    data = SIGN.sample(rng, 400, 2.0)
+    data = SIGN.sample(rng, 400, alpha=2.0)
     outcome = run_amp(SIGN, AMP(), data, rng)
     w_hat, truth = outcome.estimate[:, 0], data.truth[:, 0]
     X = rng.standard_normal((20_000, 400)) / 20.0
@@ -179,7 +92,7 @@ def test_sign_metrics_are_those_of_fresh_inputs():
 
 def test_sign_of_the_estimate_counts_unless_the_target_is_even():
     rng = np.random.default_rng(0)
-    truth = Gaussian().sample(rng, 300)
+    truth = Gaussian().sample(rng, 300)[:, None]
     wrong = -0.5 * truth
     assert scores(ABS, wrong, truth, rng)["overlap"] == pytest.approx(0.5)
     assert scores(ABS, wrong, truth, rng)["estimation_error"] == pytest.approx(0.25)
@@ -195,7 +108,7 @@ def test_a_run_out_of_steps_is_not_converged():
 
 def test_nan_labels_are_not_converged():
     rng = np.random.default_rng(0)
-    data = SIGN.sample(rng, 100, 1.0)
+    data = SIGN.sample(rng, 100, alpha=1.0)
     data.y[3] = np.nan
     assert not run_amp(SIGN, AMP(), data, rng).converged
     assert not run_bayes_optimal(SIGN, BayesOptimal(), data, rng).converged
@@ -203,7 +116,7 @@ def test_nan_labels_are_not_converged():
 
 def test_bayes_optimal_takes_the_dominant_branch_of_a_first_order_transition():
     """Binary weights and sign labels: perfect recovery dominates above 1.245, message passing finds it above 1.493."""
-    model = dataclasses.replace(SIGN, prior=Rademacher())
+    model = BINARY_SIGN
     hard = simulate(model, run_bayes_optimal, BayesOptimal(), 1.37, 600, 0)
     assert hard.converged and hard.details["branch"] == "informed"
     assert hard["overlap"] == pytest.approx(1, abs=1e-3)

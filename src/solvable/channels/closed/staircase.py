@@ -29,9 +29,9 @@ from solvable.channels.base import COARSE, Average, Channel, LabelLaw, Linearisa
 from solvable.channels.closed.base import ClosedChannel, kronecker, weighted_square
 from solvable.channels.closed.discrete import density
 from solvable.channels.closed.parity import Parity
-from solvable.numerics.orthants import mean_sign, same_sign, standardised
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 from solvable.numerics.gaussian_many import omega_rule
+from solvable.numerics.orthants import mean_sign, same_sign, standardised
 
 _PANELS = np.array([-8.5, -5.5, -3.5, -2.0, -0.8, 0.0, 0.8, 2.0, 3.5, 5.5, 8.5])
 _LARGEST = 20.0

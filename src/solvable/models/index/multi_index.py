@@ -140,7 +140,7 @@ class MultiIndex(TwoSided):
         return scores(self, estimate, data.truth, rng)
 
     def spectral_start(self, data: Data, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        from solvable.models.index.multi_spectral_algorithms import spectral_start
+        from solvable.models.index.spectral.run import spectral_start
 
         return spectral_start(self, data, rng)
 
