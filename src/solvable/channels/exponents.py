@@ -14,11 +14,12 @@ import itertools
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from solvable.channels.base import COARSE, Channel, LabelLaw, TargetChannel
+from solvable.channels.base import Channel, LabelLaw, TargetChannel
 from solvable.channels.generic import GenericChannel
 from solvable.channels.levels.labels import LabelRule
 from solvable.channels.levels.levelset import LevelSetChannel, LevelSets
 from solvable.channels.scalar import ScalarChannel
+from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import hermite_functions, normal_density
 
 MAX_ORDER = 24
@@ -48,7 +49,7 @@ def generative_exponent(channel: TargetChannel) -> float:
     """
     if isinstance(channel, ScalarChannel) and channel.exponent is not None:
         return channel.exponent
-    fine, coarse = label_spectrum(channel), label_spectrum(channel, fineness=COARSE)
+    fine, coarse = label_spectrum(channel), label_spectrum(channel, fineness=COARSER)
     return _lowest(fine, coarse, isinstance(channel, ScalarChannel))
 
 
@@ -82,7 +83,7 @@ def _low_exponent(channel: Channel) -> float:
         weight, mean, G = channel.label_law(fineness)
         return np.array([1.0, weight @ np.sum(mean**2, 1), weight @ np.sum(G**2, (1, 2)) / 2])
 
-    return _lowest(spectrum(1.0), spectrum(COARSE), isinstance(channel, ScalarChannel))
+    return _lowest(spectrum(1.0), spectrum(COARSER), isinstance(channel, ScalarChannel))
 
 
 def _lowest(fine: np.ndarray, coarse: np.ndarray, one: bool) -> float:

@@ -33,11 +33,11 @@ from solvable.channels.scalar import (
     ScalarChannel,
     ScalarInformation,
     ScalarPosterior,
-    in_chunks,
+    averaged,
     pad_rows,
     scalar_law,
 )
-from solvable.core.precision import float64
+from solvable.numerics.batches import in_batches, rounded_up
 from solvable.numerics.gaussian import (
     gauss_legendre,
     ladder_edges,
@@ -99,8 +99,17 @@ class NoisyPosterior(PosteriorKernel):
         return ScalarPosterior(log_Z, omega + s * mean, V * variance)
 
 
+def compiled_rows(kernel: PosteriorKernel, observation: Any, omega: np.ndarray, V: float) -> ScalarPosterior:
+    """The posterior of all rows in one call of compiled code, their number rounded up."""
+
+    def evaluate(observation: Any, omega: Any) -> ScalarPosterior:
+        return _posterior(kernel, observation, omega, jnp.asarray(V, float))
+
+    return in_batches(evaluate, observation, omega, batch=rounded_up(len(omega), _PADDING), alone=False)
+
+
 @eqx.filter_jit
-def _compiled_posterior(kernel: NoisyPosterior, observation: Intervals, omega: Any, V: Any) -> ScalarPosterior:
+def _posterior(kernel: PosteriorKernel, observation: Any, omega: Any, V: Any) -> ScalarPosterior:
     return kernel(observation, omega, V)
 
 
@@ -115,15 +124,11 @@ class NoisyChannel(ScalarChannel):
         self.noise = noise
         self.kernel = self._kernel(self._enough_nodes((0.8, 0.5, 0.2, 0.07, 0.02)))
 
-    @float64
     def scalar_posterior(
         self, observation: Intervals, omega: np.ndarray, V: float, evidence: bool = True
     ) -> ScalarPosterior:
         # Hundreds of nodes a row are worth compiling; padding keeps data sets of similar size on the same code.
-        rows, extra = len(omega), -len(omega) % _PADDING
-        padded = [np.concatenate([a, np.repeat(a[-1:], extra, 0)]) for a in (*observation, omega)]
-        found = _compiled_posterior(self.kernel, Intervals(*padded[:3]), padded[3], jnp.asarray(V, float))
-        return ScalarPosterior(*(np.asarray(a)[:rows] for a in found))
+        return compiled_rows(self.kernel, observation, omega, V)
 
     def rule_average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
         rule = None if narrow else self._dense(fineness)
@@ -133,7 +138,7 @@ class NoisyChannel(ScalarChannel):
         for broad in (True, False):
             here = is_broad(V) == broad
             if here.any():
-                result[:, here] = in_chunks(functools.partial(dense_information, rule, fineness), V[here])
+                result[:, here] = averaged(functools.partial(dense_information, rule, fineness), V[here])
         return result
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
@@ -290,10 +295,10 @@ def dense_rule(
     return DenseRule(np.pad(z, (0, more_z)), np.pad(weight, (0, more_z)), likelihood, np.float64(y[1] - y[0]))
 
 
-def dense_information(rule: DenseRule, fineness: float, V: np.ndarray) -> np.ndarray:
-    """I(V) and Psi(V), stacked, for variances that all lie on one side of `_BROAD`."""
+def dense_information(rule: DenseRule, fineness: float, V: np.ndarray) -> ScalarInformation:
+    """I(V) and Psi(V) for variances that all lie on one side of `_BROAD`."""
     step = (0.15 if V.min() >= _BROAD else 0.045) / fineness
-    return np.asarray(_dense_information(rule, *normal_trapezoid(step, 6.2), jnp.asarray(V)))
+    return _dense_information(rule, *normal_trapezoid(step, 6.2), jnp.asarray(V))
 
 
 def is_broad(V: np.ndarray) -> np.ndarray:

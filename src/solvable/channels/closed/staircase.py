@@ -25,10 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.base import COARSE, Average, Channel, LabelLaw, Linearisation, Posterior
+from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior
 from solvable.channels.closed.base import ClosedChannel, kronecker, weighted_square
 from solvable.channels.closed.discrete import density
 from solvable.channels.closed.parity import Parity
+from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 from solvable.numerics.gaussian_many import omega_rule
 from solvable.numerics.orthants import mean_sign, same_sign, standardised
@@ -91,11 +92,11 @@ class Staircase(ClosedChannel):
         """At M = 0 in all directions, and around M = diag(q, 0, 0) in those of z_2, z_3: G = (2/pi) t sigma_x there."""
         k = basis.shape[1]
         if not np.any(M):
-            easy = [self._easy(basis, density(f)) for f in (1.0, COARSE)]
+            easy = [self._easy(basis, density(f)) for f in (1.0, COARSER)]
         elif np.abs(M[1:]).max() < 1e-9 and np.abs(basis[0]).max() < 1e-9:
             G = 2 / np.pi * basis[1:].T @ np.array([[0.0, 1.0], [1.0, 0.0]]) @ basis[1:]
             q, none = float(M[0, 0]), np.zeros((2, 2))
-            easy = [block_averages(q, none, density(f)).certainty * np.kron(G, G) for f in (1.0, COARSE)]
+            easy = [block_averages(q, none, density(f)).certainty * np.kron(G, G) for f in (1.0, COARSER)]
         else:
             return self.generic.linearisation(M, basis)
         nothing = np.zeros((k, k))
@@ -141,7 +142,7 @@ class Staircase(ClosedChannel):
             return {name: (float(a[0]), float(b[0])) for name, (a, b) in self.generic.predictor.errors(V[None]).items()}
         q = 1 - float(V[0, 0])
         rest = np.eye(2) - V[1:, 1:]
-        fine, coarse = (mean_square_sign(rest, density(f)) * 2 / np.pi * np.arcsin(q) for f in (1.0, COARSE))
+        fine, coarse = (mean_square_sign(rest, density(f)) * 2 / np.pi * np.arcsin(q) for f in (1.0, COARSER))
         return {"generalization_error": (3 - 2 * q**2 - fine, abs(fine - coarse))}
 
 

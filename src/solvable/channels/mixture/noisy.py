@@ -25,17 +25,16 @@ from solvable.channels.noisy import (
     Intervals,
     NoisyChannel,
     NoisyPosterior,
+    compiled_rows,
     dense_information,
     dense_label_law,
     dense_rule,
     is_broad,
 )
-from solvable.channels.scalar import NARROW, PosteriorKernel, ScalarInformation, ScalarPosterior, in_chunks
-from solvable.core.precision import float64
+from solvable.channels.scalar import NARROW, PosteriorKernel, ScalarInformation, ScalarPosterior, averaged
 from solvable.numerics.gaussian import ladder_edges, normal_density, panels, standard_edges
 from solvable.targets.landscape import Landscape
 
-_PADDING = 512
 _REACH = 9.0
 _TAIL = 8.5
 _NODES = 10
@@ -118,14 +117,10 @@ class NoisyMixture(MixtureChannel):
         parts = zip(self._parts, self.kernel.slope, strict=True)
         return Observation(y, tuple(part.observe(y / beta) for part, beta in parts))
 
-    @float64
     def scalar_posterior(
         self, observation: Observation, omega: np.ndarray, V: float, evidence: bool = True
     ) -> ScalarPosterior:
-        rows, extra = len(omega), -len(omega) % _PADDING
-        padded, omega = _repeat_last(observation, extra), _repeat_last(omega, extra)
-        found = _compiled_posterior(self.kernel, padded, omega, jnp.asarray(V, float))
-        return ScalarPosterior(*(np.asarray(a)[:rows] for a in found))
+        return compiled_rows(self.kernel, observation, omega, V)
 
     @functools.cache  # noqa: B019 - a channel lives as long as its rules
     def _grid(self, fineness: float) -> DenseRule | None:
@@ -137,14 +132,14 @@ class NoisyMixture(MixtureChannel):
         found = np.empty((2, len(V)))
         grid, narrow = self._grid(fineness), V < NARROW
         if narrow.any():
-            found[:, narrow] = in_chunks(self._prepared(self._narrow_nodes(fineness), NARROW), V[narrow])
+            found[:, narrow] = averaged(self._prepared(self._narrow_nodes(fineness), NARROW), V[narrow])
         for broad in (True, False):
             here = ~narrow & (is_broad(V) == broad)
             if here.any() and grid is not None:
-                found[:, here] = in_chunks(functools.partial(dense_information, grid, fineness), V[here])
+                found[:, here] = averaged(functools.partial(dense_information, grid, fineness), V[here])
         if grid is None:
             for i in np.nonzero(~narrow)[0]:
-                found[:, i] = in_chunks(self._prepared(self._nodes_at(V[i], fineness), V[i]), V[i : i + 1])[:, 0]
+                found[:, i] = averaged(self._prepared(self._nodes_at(V[i], fineness), V[i]), V[i : i + 1])[:, 0]
         return found
 
     def _label_law(self, fineness: float) -> LabelLaw:
@@ -174,7 +169,8 @@ class NoisyMixture(MixtureChannel):
         bound = self._density_bound(nodes, V) * nodes.weight
         nodes = LabelNodes(*(a[bound > _NEGLIGIBLE] for a in nodes))
         extra = -len(nodes.y) % (8 * _BLOCK)
-        padded = _repeat_last(nodes, extra)._replace(weight=np.concatenate([nodes.weight, np.zeros(extra)]))
+        omega, y = (np.concatenate([a, np.repeat(a[-1:], extra)]) for a in nodes[:2])
+        padded = LabelNodes(omega, y, np.concatenate([nodes.weight, np.zeros(extra)]))
         blocks = jax.tree.map(lambda a: a.reshape(-1, _BLOCK, *a.shape[1:]), (padded, self.observe(padded.y)))
         return functools.partial(_average, self.kernel, *blocks)
 
@@ -268,12 +264,3 @@ def _narrow_edges(shape: Landscape, components: Sequence[Component]) -> np.ndarr
     ladders = [standard_edges(inner, 7.0), *(ladder_edges(x, 7.0, finest) for x, finest in places if x.size)]
     edges = np.unique(np.concatenate(ladders))
     return edges[np.concatenate([[True], np.diff(edges) > 1e-7])]
-
-
-def _repeat_last(tree: Any, extra: int) -> Any:
-    return jax.tree.map(lambda a: np.concatenate([a, np.repeat(a[-1:], extra, 0)]), tree)
-
-
-@eqx.filter_jit
-def _compiled_posterior(kernel: NoisyMixturePosterior, observation: Observation, omega: Any, V: Any) -> ScalarPosterior:
-    return kernel(observation, omega, V)
