@@ -186,7 +186,7 @@ def test_points_are_there_as_soon_as_they_are_done(tmp_path, forked):
 def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, workers, pause):
     command = [
         "from solvable.cli.app import run",
-        "import sys, toy, sweep_toys",
+        "import sys; from toys import learners, ridge",
         "if __name__ == '__main__': sys.exit(run(sys.argv[1:]))",
     ]
     (tmp_path / "sweep.toml").write_text(
