@@ -4,7 +4,7 @@ The labels enter learning through conditioning only. lambda_k = E_y |E[h_k(z)|y]
 of degree k, measures what they say at degree k; the generative exponent is the lowest k > 0 with lambda_k > 0: what the
 best transformation of the label reveals [damian2024computational]. Exponent 1: one step learns, at any alpha (trivial).
 Exponent 2: learned for alpha > alpha_weak = 1 / |E[G (x) G]|, with one projection 1 / E[G^2] (easy)
-[mondelli2019fundamental, troiani2025fundamental]. Above: not learned at n proportional to d (hard).
+[mondelli2017fundamental, troiani2024fundamental]. Above: not learned at n proportional to d (hard).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy.special import logsumexp, ndtr
 from solvable.channels.base import COARSE, Channel, LabelLaw, TargetChannel
 from solvable.channels.generic import GenericChannel
 from solvable.channels.levels.labels import LabelRule
-from solvable.channels.levelset import LevelSetChannel, LevelSets
+from solvable.channels.levels.levelset import LevelSetChannel, LevelSets
 from solvable.channels.scalar import ScalarChannel
 from solvable.numerics.gaussian import hermite_functions, normal_density
 

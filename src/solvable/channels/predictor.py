@@ -15,10 +15,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from solvable.channels.base import COARSE
-from solvable.channels.levels.averages import Frame, frame, label_moments
+from solvable.channels.levels.averages import label_moments
 from solvable.channels.levels.labels import LabelRule
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import gaussian_panels, graded_legendre, ladder_edges, normal_density, panels
+from solvable.numerics.gaussian_many import Frame, frame
 from solvable.numerics.roots import illinois
 from solvable.numerics.subspaces import complement
 from solvable.targets.landscape import Landscape

@@ -143,7 +143,7 @@ class Signal(abc.ABC):
 
 
 class BayesOutput(Output):
-    """Labels read by their posterior under the true law; what its solvers need beyond a step."""
+    """Labels read by their posterior under the true law, whose three averages are one."""
 
     def average(self, state: Overlap) -> Field:
         return Field.bayes(self.information(state.V))

@@ -20,15 +20,15 @@ from solvable.channels import GenericChannel, LevelSetChannel, channel_of
 from solvable.channels.base import TargetChannel
 from solvable.channels.exponents import generative_exponent, label_spectrum, threshold, weak_recovery
 from solvable.channels.factory import MOST_PROJECTIONS, refuse_tiny_noise
-from solvable.engine.matrix_evolution import MatrixStateEvolution
-from solvable.engine.staircase import staircase
+from solvable.engine.outputs.posterior import PosteriorOutput
+from solvable.engine.solvers.branches import Branches
+from solvable.engine.solvers.staircase import staircase
 from solvable.models.index.diagnosis.text import report
 from solvable.models.index.multi_index import MultiIndex
 from solvable.numerics.errors import COARSER
 from solvable.targets.adapted import relevant_directions
 from solvable.targets.admissible import check_admissible
-from solvable.targets.hermite import hermite_coefficients, information_exponent
-from solvable.targets.hermite_tensor import hermite_tensor
+from solvable.targets.hermite import hermite_coefficients, hermite_tensor, information_exponent
 from solvable.targets.leap import best_correlational_samples, leap, one_pass_samples
 from solvable.targets.rotate import rotate
 from solvable.targets.symmetry import symmetries
@@ -166,7 +166,7 @@ def _in_several_directions(model: MultiIndex) -> Diagnosis:
     else:
         refuse_tiny_noise(target, noise)
         channel = GenericChannel(target, noise)
-    steps = [Step(s.directions, s.alpha, s.kind, s.error) for s in staircase(MatrixStateEvolution(channel))]
+    steps = [Step(s.directions, s.alpha, s.kind, s.error) for s in staircase(Branches(PosteriorOutput(channel)))]
     correlational = leap(target).steps
     noiseless = GenericChannel(target)
     exponent = min(generative_exponent(noiseless), correlational[0][1] if correlational else math.inf)

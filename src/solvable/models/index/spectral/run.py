@@ -25,12 +25,12 @@ from solvable.core.model import Data
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import uninformed_start
-from solvable.models.index import algorithms, multi_scores
 from solvable.models.index.multi_index import MultiIndex
+from solvable.models.index.scores import scores
 from solvable.models.index.spectral.blocks import Block, label_blocks
 from solvable.models.index.spectral.operators import Eigenvectors, asymmetric, symmetric
 from solvable.models.index.spectral.spectrum import BlockSpectrum, block_spectrum
-from solvable.models.index.spectral.theory import channel, law_of
+from solvable.models.index.spectral.theory import law_of
 
 _EVIDENCE_ROWS = {2: 2000, 3: 500}
 """How many labels count, by the number of projections: a posterior of three costs a hundred times one of two."""
@@ -53,7 +53,7 @@ class SpectralEstimate(NamedTuple):
     converged: bool
 
 
-@simulation(MultiIndex, Spectral)
+@simulation(MultiIndex, Spectral, references=("mondelli2017fundamental", "maillard2020phase", "defilippis2025optimal"))
 def run_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.random.Generator) -> Outcome:
     """The leading eigenvectors of `learner.kind`, scaled to their predicted overlap.
 
@@ -62,15 +62,12 @@ def run_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.rando
     estimate.
     """
     found = spectral_estimate(model, learner.kind, data, rng)
-    squared: dict[str, Any] = {"squared_overlap": found.squared_overlap}
-    if model.projections > 1:
-        metrics = multi_scores.scores(model, found.W, data.truth, rng) | squared
-        details = {"self_overlap": found.Q, "eigenvalues": found.eigenvalues}
-        return Outcome(metrics, found.W, found.converged, details=details)
-    metrics = algorithms.scores(model, found.W[:, 0], data.truth[:, 0], rng)
-    metrics |= {"overlap": float(np.sqrt(found.squared_overlap))} | squared
-    first, second = (*found.eigenvalues[0], np.nan, np.nan)[:2]
-    details = {"eigenvalue": float(first), "second_eigenvalue": float(second), "self_overlap": float(found.Q[0, 0])}
+    metrics = scores(model, found.W, data.truth, rng) | {"squared_overlap": found.squared_overlap}
+    details: dict[str, Any] = {"self_overlap": found.Q, "eigenvalues": found.eigenvalues}
+    if model.projections == 1:
+        metrics["overlap"] = float(np.sqrt(found.squared_overlap))
+        first, second = (*found.eigenvalues[0], np.nan, np.nan)[:2]
+        details = {"eigenvalue": float(first), "second_eigenvalue": float(second), "self_overlap": float(found.Q[0, 0])}
     return Outcome(metrics, found.W, found.converged, details=details)
 
 
@@ -92,7 +89,7 @@ def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.G
     """The spectral method `kind` on one instance; the truth is used for `squared_overlap` only."""
     n, d = data.X.shape
     r = model.projections
-    output = channel(model)
+    output = model.channel
     posterior = output.posterior(output.observe(data.y), np.zeros((n, r)), np.eye(r), evidence=False)
     G = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :] - np.eye(r)
     law = law_of(output)
@@ -154,7 +151,7 @@ def _likeliest_rotation(
     candidates = _distinct_rotations(model, blocks, rng)
     if len(candidates) == 1:
         return candidates[0]
-    evidence = _evidence(channel(model), y, Omega, np.eye(len(Q)) - Q)
+    evidence = _evidence(model.channel, y, Omega, np.eye(len(Q)) - Q)
     best = max(candidates, key=evidence)
     turns = [block.lift_between(i, j) for block in blocks for i, j in itertools.combinations(range(block.copies), 2)]
     if not turns:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.channels import Channel
-from solvable.channels.base import LabelLaw, TargetChannel
+from solvable.channels.base import LabelLaw
 from solvable.core.learners import Spectral
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
@@ -47,23 +47,18 @@ class SpectralPrediction(NamedTuple):
     bulk_edge: np.ndarray
 
 
-@theory(MultiIndex, Spectral)
+@theory(MultiIndex, Spectral, references=("mondelli2017fundamental", "lu2020phase", "defilippis2025optimal"))
 def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Prediction:
     """The overlap Q of the estimate with the truth, and the errors of predictions from it at V = I - Q."""
-    shape = np.shape(alpha)
-    flat = np.ravel(np.asarray(alpha, float))
-    output = channel(model)
-    found = spectral_prediction(law_of(output), learner.kind, flat)
-    coarse = spectral_prediction(law_of(output, COARSER), learner.kind, flat, edges=False)
+    output = model.channel
+    found = spectral_prediction(law_of(output), learner.kind, alpha)
+    coarse = spectral_prediction(law_of(output, COARSER), learner.kind, alpha, edges=False)
     metrics, uncertainty = _metrics(output, found, coarse)
     return Prediction(
-        metrics={name: np.reshape(value, shape + value.shape[1:]) for name, value in metrics.items()},
-        order_parameters={
-            "outlier": np.reshape(found.outlier, shape),
-            "bulk_edge": np.reshape(found.bulk_edge, shape),
-        },
-        status=np.full(shape, Status.CONVERGED),
-        uncertainty={name: np.reshape(value, shape + value.shape[1:]) for name, value in uncertainty.items()},
+        metrics=metrics,
+        order_parameters={"outlier": found.outlier, "bulk_edge": found.bulk_edge},
+        status=np.full(alpha.shape, Status.CONVERGED),
+        uncertainty=uncertainty,
     )
 
 
@@ -87,11 +82,6 @@ def spectral_prediction(law: LabelLaw, kind: str, alpha: np.ndarray, edges: bool
 def law_of(channel: Channel, fineness: float = 1.0) -> LabelLaw:
     """The law of the labels of a channel, computed once."""
     return channel.label_law(fineness)
-
-
-def channel(model: MultiIndex) -> TargetChannel:
-    """The output channel of the model; with one projection eigenvectors know nothing of the weights' law."""
-    return model.channel if model.projections == 1 else model.multi_channel
 
 
 def _metrics(output: Channel, found: SpectralPrediction, coarse: SpectralPrediction) -> tuple[dict, dict]:
