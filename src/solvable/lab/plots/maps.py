@@ -58,7 +58,7 @@ def draw_map(
 
 def map_cells(curve: Curve, metric: str, parts: Collection[str] = PARTS) -> tuple[np.ndarray, bool]:
     """The values of the first learner over the curve's axes, NaN where there is none, and whether they are of runs."""
-    if curve.is_matrix(metric):
+    if curve.has_entries(metric):
         raise ValueError(f"{metric} is a matrix at each point; a map shows a scalar, such as {curve.default_metric}.")
     if "theory" in parts and f"{metric}_theory" in curve.dataset:
         theory = curve.theory(metric).where(curve.dataset["status"] == Status.CONVERGED).isel(learner=0)

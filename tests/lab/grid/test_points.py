@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import solvable as sv
-from solvable.lab.sweep.configuration import make_plan
-from solvable.lab.sweep.identity import SCHEMA, digest, dumped, identity
+from solvable.lab.grid.points import SCHEMA, digest, dumped, identity
+from solvable.lab.grid.request import make_plan
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -204,7 +204,7 @@ PRIORS = ("gaussian", "rademacher", "gauss-bernoulli:0.3", "gauss-bernoulli:0.31
 def test_ids_do_not_depend_on_the_process():
     code = (
         "import toy, solvable as sv\n"
-        "from solvable.lab.sweep.configuration import make_plan\n"
+        "from solvable.lab.grid.request import make_plan\n"
         "plan = make_plan(toy.Regression(noise=0.25), [toy.Ridge(0.5), toy.Mean()], [20, 30], 2, True,"
         " {'alpha': [0.5, 1.0], 'noise': [0.1, 0.2]})\n"
         "layout = plan.layout()\n"
