@@ -140,6 +140,7 @@ def _attributes(plan: Mapping[str, Any], thresholds: dict[str, float]) -> dict[s
         "fixed": json.dumps(plan["fixed"]),
         "definitions": json.dumps(plan["definitions"]),
         "scaling": plan["scaling"],
+        "size": plan.get("size", "d") or "",
         "thresholds": json.dumps(to_json(thresholds)),
     }
     return attributes | ({"d": plan["sizes"][0]} if len(plan["sizes"]) == 1 else {})

@@ -56,6 +56,16 @@ class Curve:
         return (int(self.dataset.attrs["d"]),) if "d" in self.dataset.attrs else ()
 
     @property
+    def size_name(self) -> str | None:
+        """What the size of a run is called, mostly `"d"`; None if the model has no size."""
+        return self.dataset.attrs.get("size", "d") or None
+
+    @property
+    def axis_labels(self) -> dict[str, str]:
+        """What the axes of the model are, in short, such as `"n/d"`."""
+        return json.loads(self.dataset.attrs.get("axis_labels", "{}"))
+
+    @property
     def learners(self) -> tuple[str, ...]:
         """The labels of the learners."""
         return tuple(str(label) for label in self.dataset["learner"].values)

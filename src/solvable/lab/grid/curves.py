@@ -21,7 +21,6 @@ from solvable.core.fields import get_field, is_number
 from solvable.core.model import Learner, Model
 from solvable.core.plain import to_json
 from solvable.core.registry import find_thresholds
-from solvable.core.verbs import POINT_FAILURES
 from solvable.lab.curve import Curve
 from solvable.lab.curve.assemble import assemble
 from solvable.lab.grid.crews import simple_crew
@@ -32,6 +31,7 @@ from solvable.lab.grid.results import results_of
 from solvable.lab.grid.run import Keeper, execute
 from solvable.lab.progress import progress_bar
 from solvable.numerics.blas import single_thread
+from solvable.verbs.predict import POINT_FAILURES
 
 
 def learning_curve(
@@ -63,7 +63,7 @@ def learning_curve(
     if isinstance(marks, dict):
         return computed(plan, executor, progress, marks)
     along = _first_axis(model) in grid and _has_thresholds(model)
-    wanted = along and (marks or (marks is None and getattr(model, "quick_thresholds", True)))
+    wanted = along and (marks or (marks is None and model.quick_thresholds))
     return computed(dataclasses.replace(plan, thresholds=bool(wanted)), executor, progress)
 
 
@@ -156,7 +156,7 @@ def _raise_if_all_failed(runs: list[Task], kept: Keeper) -> None:
 
 
 def _first_axis(model: Model) -> str | None:
-    return next(iter(model.axes), None)
+    return next(iter(model.axis_names), None)
 
 
 def _has_thresholds(model: Model) -> bool:

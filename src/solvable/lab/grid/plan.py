@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from solvable.core.axis import as_axes
 from solvable.core.checks import check_axes
 from solvable.core.errors import NotSolvable
 from solvable.core.fields import get_field
@@ -149,7 +150,7 @@ class _Builder:
             return point.id, None
         if point.seed is None:
             return (model.number, learner.number), None
-        path = path_of(model.what, learner.what)
+        path = find_simulation(model.what, learner.what).path
         if path is None:
             return point.id, None
         others = (value for name, value in point.axes.items() if name != path)
@@ -187,7 +188,7 @@ class _Builder:
                 model = with_field(model, name, chosen[name])
             varied = {axis.name: np.asarray(axis.values) for axis in self.plan.grid if axis.home == "axis"}
             first = {name: values[0] for name, values in varied.items()} | self._fixed_axes()
-            for name in model.axes:  # one at a time: two grids need not broadcast
+            for name in model.axis_names:  # one at a time: two grids need not broadcast
                 check_axes(model, first | ({name: varied[name]} if name in varied else {}))
             self._models[key] = self._made(model, "model", len(self._models))
         return self._models[key]
@@ -207,10 +208,10 @@ class _Builder:
 
     def _axes(self, chosen: dict[str, Any]) -> dict[str, float]:
         values = self._fixed_axes() | chosen
-        return {name: float(values[name]) for name in self.plan.model.axes}
+        return {name: float(values[name]) for name in self.plan.model.axis_names}
 
     def _fixed_axes(self) -> dict[str, Any]:
-        return {name: value for name, value in self.plan.fixed.items() if name in self.plan.model.axes}
+        return {name: value for name, value in self.plan.fixed.items() if name in self.plan.model.axis_names}
 
     def _content(self) -> dict[str, Any]:
         """The plan as kept in a store: all that is needed to gather its results, and nothing to be imported."""
@@ -228,7 +229,9 @@ class _Builder:
             "seeds": list(plan.seeds),
             "definitions": dict(plan.model.definitions),
             "scaling": plan.model.scaling,
-            "model_axes": list(plan.model.axes),
+            "model_axes": list(plan.model.axis_names),
+            "axis_labels": {axis.name: axis.label for axis in as_axes(plan.model.axes) if axis.label},
+            "size": plan.model.size,
         }
         return to_json(content)
 
@@ -245,21 +248,11 @@ def check_pairs(model: Model, learners: Sequence[Learner], runs: bool) -> None:
     for learner in learners:
         if not has_theory(model, learner) and not (runs and has_simulation(model, learner)):
             if has_simulation(model, learner):
-                hint = f"it can be simulated: give {'seeds' if size_of(model) is None else 'the dimension d'}"
+                hint = f"it can be simulated: give {'seeds' if model.size is None else f'the dimension {model.size}'}"
                 raise NotSolvable(f"no theory is registered for {learner} on {type(model).__name__}; {hint}.")
             find_theory(model, learner)
     if runs and not any(has_simulation(model, learner) for learner in learners):
         find_simulation(model, learners[0])
-
-
-def size_of(model: Model) -> str | None:
-    """What the size of a run is called; None for a model that has none."""
-    return getattr(model, "size", "d")
-
-
-def path_of(model: Model, learner: Learner) -> str | None:
-    """The axis along which one run of the pair is seen at all values; None if each value is a run of its own."""
-    return getattr(find_simulation(model, learner), "path", None)
 
 
 def points_of(tasks: Iterable[Task]) -> int:

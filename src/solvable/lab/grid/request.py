@@ -15,7 +15,7 @@ from solvable.core.checks import check_count, check_learner, check_model, real_a
 from solvable.core.errors import bad_parameter
 from solvable.core.fields import field_names, has_field
 from solvable.core.model import Learner, Model
-from solvable.lab.grid.plan import GridAxis, Plan, size_of, with_field
+from solvable.lab.grid.plan import GridAxis, Plan, with_field
 
 _LARGEST = sys.float_info.max
 _TAKEN = ("learner", "title", "d", "seed", "row", "column", "entry", "status", "seconds", "failed")
@@ -33,9 +33,13 @@ def make_plan(
 ) -> Plan:
     """The plan of a model and learners; `values` are its axes, and fields to set or to vary, where a list varies.
 
-    `default_seeds` is how many runs there are at each point if sizes are given but no `seeds`.
+    A model whose size has another name than `d` has it among the `values`. `default_seeds` is how many runs there are
+    at each point if sizes are given but no `seeds`.
     """
     model, learners = check_model(model), check_learners(learners)
+    if d is None and model.size not in (None, "d"):
+        values = dict(values)
+        d = values.pop(model.size, None)
     sizes, seeds = asked_runs(model, d, seeds, default_seeds)
     grid: list[GridAxis] = []
     fixed: dict[str, Any] = {}
@@ -83,7 +87,7 @@ def asked_runs(
 
     `name` is what the size is called where it was given.
     """
-    if size_of(model) is None:
+    if model.size is None:
         if d is not None:
             raise bad_parameter(name, d, f"left out: {model.name()} has no size besides its axes")
         return ((None,), check_seeds(seeds)) if seeds is not None else ((), [])
@@ -102,11 +106,12 @@ def home_of(name: str, model: Model, learners: list[Learner]) -> tuple[str, tupl
     A name that belongs to nobody, or to both the model and a learner, is a `ValueError`.
     """
     having = tuple(j for j, learner in enumerate(learners) if has_field(learner, name))
-    homes = {"axis": name in model.axes, "model": has_field(model, name), "learner": bool(having)}
+    homes = {"axis": name in model.axis_names, "model": has_field(model, name), "learner": bool(having)}
     if sum(homes.values()) > 1:
         raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
     if not any(homes.values()):
-        known = [*model.axes, *field_names(model), *(field for learner in learners for field in field_names(learner))]
+        fields = (field for owner in (model, *learners) for field in field_names(owner))
+        known = [*model.axis_names, *fields]
         raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
     return next(home for home, found in homes.items() if found), having
 

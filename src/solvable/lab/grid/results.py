@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -10,9 +9,11 @@ import numpy as np
 from solvable.core.errors import ConvergenceError
 from solvable.core.model import Learner, Model
 from solvable.core.results import Outcome, Prediction
-from solvable.core.verbs import predict, simulate, thresholds
 from solvable.lab.grid.points import Point, Task
 from solvable.numerics.blas import single_thread
+from solvable.verbs.predict import predict
+from solvable.verbs.simulate import simulate
+from solvable.verbs.thresholds import thresholds
 
 DETAILS = ("iterations", "consistent")
 """What is kept of the details of a run, if it tells: how long it took, and whether it is consistent with itself."""
@@ -38,12 +39,13 @@ def results_of(task: Task) -> list[dict[str, Any]]:
 
 
 def run_once(model: Model, learner: Learner, d: int | None, seed: int, axes: dict[str, Any]) -> Outcome:
-    """One simulation, without its estimate, on one BLAS thread so that its rounding is the same in any process."""
-    size = {} if d is None else {"d": d}
+    """One simulation of size `d`, if the model has one, without its estimate.
+
+    It uses one BLAS thread, so that its rounding is the same in any process.
+    """
+    size: dict[str, Any] = {} if model.size is None else {model.size: d}
     with single_thread():
-        outcome = simulate(model, learner, **size, seed=seed, **axes)
-    details = {name: np.asarray(outcome.details[name], dtype=float) for name in DETAILS if name in outcome.details}
-    return dataclasses.replace(outcome, estimate=None, details=details)
+        return simulate(model, learner, seed=seed, **size, **axes).light(DETAILS)
 
 
 def _predictions(task: Task, learner: Learner) -> list[dict[str, Any]]:

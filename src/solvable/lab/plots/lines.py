@@ -153,14 +153,15 @@ def _runs(curve: Curve, metric: str, i: int, group: tuple[int, ...], style: _Sty
     if "d" in curve.axes:
         found = [_Runs("simulation", mean.values, error.values, style.color, style.marker)]
     elif "d" not in runs.dims:
-        found = [_Runs(f"$d = {curve.sizes[0]}$", mean.values, error.values, style.color, style.marker)]
+        label = f"${curve.size_name} = {curve.sizes[0]}$" if curve.sizes else "simulation"
+        found = [_Runs(label, mean.values, error.values, style.color, style.marker)]
     else:
         found = []
         shares = np.linspace(PALEST, 1, len(curve.sizes))
         for k, place in enumerate(np.argsort(curve.sizes)):
             marker = style.marker if group else MARKERS[k % len(MARKERS)]
             parts = (part.isel(d=int(place)).values for part in (mean, error))
-            label = f"$d = {curve.sizes[place]}$"
+            label = f"${curve.size_name} = {curve.sizes[place]}$"
             # Markers of different sizes lie close to each other: one must not hide another.
             found.append(_Runs(label, *parts, color=tint(style.color, shares[k]), marker=marker, face="none"))
     return [one for one in found if np.any(np.isfinite(one.mean))]

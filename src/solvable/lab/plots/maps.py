@@ -50,7 +50,7 @@ def draw_map(
         name_ticks(ax, which, place)
         getattr(ax, f"set_{which}label")(axis_label(curve, name))
     title = str(curve.dataset["title"].values[0])
-    ax.set_title(f"{title}, $d = {curve.sizes[0]}$" if run else title)
+    ax.set_title(f"{title}, ${curve.size_name} = {curve.sizes[0]}$" if run and curve.sizes else title)
     if curve.model_axis in (x_name, y_name):
         overlay_thresholds(curve, ax, (x_name, y_name), (across, up))
     return mesh

@@ -8,7 +8,6 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.core.verbs import POINT_FAILURES, thresholds
 from solvable.lab.curve import Curve
 from solvable.lab.curve.assemble import NOT_COMPUTED
 from solvable.lab.grid.curves import computed, learning_curve
@@ -28,6 +27,8 @@ from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
 from solvable.targets.hermite_tensor import hermite_tensor, kernel_error
 from solvable.targets.target import Target
+from solvable.verbs.predict import POINT_FAILURES
+from solvable.verbs.thresholds import thresholds
 
 DEGREES = 6
 """How far the kernel baseline is computed."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from solvable.core.errors import bad_parameter
 from solvable.core.model import Learner, Model
-from solvable.lab.grid.plan import GridAxis, Plan, size_of
+from solvable.lab.grid.plan import GridAxis, Plan
 from solvable.lab.grid.request import asked_runs, checked_plan, grid_values, number
 from solvable.lab.named import find_learner, find_model, make, parameters
 
@@ -32,9 +32,9 @@ def read_plan(source: str | Path | Mapping[str, Any]) -> Plan:
     grid = [*model_grid, *learner_grid, *(GridAxis(n, v, "axis") for n, v in axes.items() if isinstance(v, tuple))]
     fixed = {name: number(f"axes.{name}", value) for name, value in axes.items() if not isinstance(value, tuple)}
     plan = checked_plan(model, learners, grid, fixed, sizes, seeds, thresholds)
-    unknown = [name for name in axes if name not in model.axes]
+    unknown = [name for name in axes if name not in model.axis_names]
     if unknown:
-        takes = f"one of the axes of {model.name()}: {', '.join(model.axes) or 'none'}"
+        takes = f"one of the axes of {model.name()}: {', '.join(model.axis_names) or 'none'}"
         raise bad_parameter("axes", unknown[0], f"{takes} (a field belongs to [model] or [[learner]])")
     return plan
 
@@ -80,7 +80,7 @@ def _fields(what: str, kind: Any, table: dict[str, Any]) -> tuple[dict[str, Any]
         if name == "name":
             continue
         if name not in known:
-            hint = "; axes of the model belong to [axes]" if name in getattr(kind, "axes", ()) else ""
+            hint = "; axes of the model belong to [axes]" if name in getattr(kind, "axis_names", ()) else ""
             raise bad_parameter(f"{what}.{name}", value, f"left out: {kind.name()} has {', '.join(known)}{hint}")
         given = grid_values(f"{what}.{name}", value)
         if isinstance(given, tuple):
@@ -95,7 +95,7 @@ def _simulation(tables: Mapping[str, Any], model: Model) -> tuple[tuple[int | No
         return (), []
     table = _table(tables, "simulation")
     _known("[simulation]", table, ("d", "seeds"))
-    if "d" not in table and size_of(model) is not None:
+    if "d" not in table and model.size is not None:
         raise ValueError("[simulation] needs d, the dimension of the runs, or a list of them.")
     return asked_runs(model, table.get("d"), table.get("seeds", SEEDS), SEEDS, "simulation.d")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 import jax.numpy as jnp
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.grid.curves import computed
