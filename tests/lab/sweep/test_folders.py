@@ -197,7 +197,7 @@ def test_the_status_of_a_hundred_thousand_points_takes_less_than_two_seconds(tmp
 
 @pytest.mark.slow
 def test_a_plan_of_a_hundred_thousand_points_takes_seconds():
-    from solvable.lab.sweep.configuration import make_plan
+    from solvable.lab.grid.request import make_plan
 
     begin = time.process_time()
     plan = make_plan(MODEL, RIDGE, [10, 20], 50, False, {"alpha": np.linspace(0.1, 5, 500), "noise": [0.1, 0.2]})

@@ -100,7 +100,7 @@ def test_the_status_can_be_asked_all_the_time(tmp_path):
 def test_points_done_by_another_process_meanwhile_are_not_computed_again(tmp_path, monkeypatch):
     """The other process is played by a learner that runs the whole sweep before its own first point is kept."""
     sv.sweep(toy.Regression(), toy.Ridge(), store=tmp_path / "other", alpha=[0.5, 1.0, 2.0])
-    from solvable.lab.sweep import run as run_module
+    from solvable.lab.grid import run as run_module
 
     whole = run_module.Queue.take
 
@@ -112,7 +112,7 @@ def test_points_done_by_another_process_meanwhile_are_not_computed_again(tmp_pat
         return whole(self, *arguments)
 
     monkeypatch.setattr(run_module.Queue, "take", take)
-    monkeypatch.setattr("solvable.lab.sweep.crews.compute", None)  # nothing is left to compute
+    monkeypatch.setattr("solvable.lab.grid.crews.compute", None)  # nothing is left to compute
     sv.sweep(toy.Regression(), toy.Ridge(), store=tmp_path / "mine", alpha=[0.5, 1.0, 2.0])
     assert results(tmp_path / "mine") == results(tmp_path / "other")
 

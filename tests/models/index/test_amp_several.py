@@ -249,7 +249,7 @@ def test_the_spectral_start_is_offered():
     model = sv.MultiIndex("sign(z1*z2)")
     found = sv.simulate(model, sv.AMP(start="spectral"), alpha=6.0, d=150, seed=0)
     assert found["overlap_1"] > 0.6 and found["overlap_2"] > 0.6
-    one = sv.simulate(sv.MultiIndex("abs(z)"), sv.AMP(start="spectral"), alpha=1.3, d=150, seed=0)
+    one = sv.simulate(sv.MultiIndex("abs(z)"), sv.AMP(start="spectral"), alpha=2.0, d=150, seed=0)
     assert one["overlap"] > 0.9
     with pytest.raises(ValueError, match="start must be 'noise' or 'spectral'"):
         sv.AMP(start="luck")

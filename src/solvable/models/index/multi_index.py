@@ -100,6 +100,11 @@ class MultiIndex(TwoSided):
         return self.target.projections
 
     @property
+    def quick_thresholds(self) -> bool:
+        """Those of several projections are searched for among matrices of overlaps, which can take minutes."""
+        return self.projections == 1
+
+    @property
     def components(self) -> tuple[Component, ...]:
         """The (probability, slope, noise) of each component of the labels' mixture, that of the clean ones first."""
         return components_of(self.noise, self.contamination)

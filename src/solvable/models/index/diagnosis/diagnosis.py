@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels import Channel, GenericChannel, LevelSetChannel, channel_of
+from solvable.channels import GenericChannel, LevelSetChannel, channel_of
+from solvable.channels.base import TargetChannel
 from solvable.channels.exponents import generative_exponent, label_spectrum, threshold, weak_recovery
 from solvable.channels.factory import MOST_PROJECTIONS, refuse_tiny_noise
 from solvable.engine.outputs.posterior import PosteriorOutput
@@ -111,7 +112,7 @@ class Diagnosis:
         return report(self)
 
 
-def diagnose(target: str | Target | Channel | Callable[..., Any] | MultiIndex, noise: float = 0.0) -> Diagnosis:
+def diagnose(target: str | Target | TargetChannel | Callable[..., Any] | MultiIndex, noise: float = 0.0) -> Diagnosis:
     """How hard a target of up to four projections is to learn: exponents, class, and what is learned when.
 
     `target` is anything `MultiIndex` takes (text, a function, a named channel) or a `MultiIndex` itself.

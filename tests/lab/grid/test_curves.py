@@ -8,10 +8,13 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
+from toys import axes
 from toys import ridge as toy
 
 import solvable as sv
-from solvable.lab.pairs import with_value
+from solvable.lab.grid.crews import WorkersLost
+from solvable.lab.grid.plan import with_field
+from solvable.lab.plots.style import axis_label
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 GRID = np.array([0.5, 1.0, 2.0])
@@ -108,12 +111,11 @@ def test_the_grid_may_run_over_a_field_of_the_learner_or_of_the_model():
 
 
 def test_whole_numbers_stay_integers_where_the_field_is_one():
-    model = sv.QuadraticNetwork(0.5)
-    assert type(with_value(model, sv.GradientDescent(), "runs", 4.0)[1].runs) is int
-    assert type(with_value(model, sv.NuclearNorm(0.1, width=3), "width", 5.0)[1].width) is int
-    assert with_value(model, sv.NuclearNorm(0.1, width=0.5), "width", 1.0)[1].width == 1.0
+    assert type(with_field(sv.GradientDescent(), "runs", 4.0).runs) is int
+    assert type(with_field(sv.NuclearNorm(0.1, width=3), "width", 5.0).width) is int
+    assert with_field(sv.NuclearNorm(0.1, width=0.5), "width", 1.0).width == 1.0
     with pytest.raises(ValueError, match="runs"):
-        with_value(model, sv.GradientDescent(), "runs", 2.5)
+        with_field(sv.GradientDescent(), "runs", 2.5)
 
 
 def test_a_learner_without_the_field_is_constant_along_it():
@@ -142,7 +144,7 @@ def test_workers_that_die_are_not_a_missing_point():
             future.set_exception(BrokenExecutor("a worker died"))
             return future
 
-    with pytest.raises(BrokenExecutor, match="a worker died"):
+    with pytest.raises(WorkersLost, match="the executor broke .*a worker died"):
         sv.learning_curve(MODEL, RIDGE, alpha=GRID, d=10, seeds=1, executor=Dead())
 
 
@@ -169,6 +171,125 @@ def test_phase_diagram_over_two_fields_with_runs():
     assert diagram.simulation("overlap").shape == (1, 2, 3, 2)
     run = sv.simulate(toy.Regression(noise=0.5), toy.Ridge(1.0), d=10, seed=1, alpha=1.5)
     assert diagram.simulation("overlap").values[0, 1, 1, 1] == pytest.approx(run["overlap"], rel=1e-9)
+
+
+class Marked(toy.Regression):
+    """A regression whose thresholds take long to find."""
+
+    @property
+    def quick_thresholds(self):
+        return False
+
+
+def test_thresholds_that_take_long_are_found_only_if_asked_for():
+    assert sv.learning_curve(Marked(), RIDGE, alpha=GRID).thresholds == {}
+    assert sv.learning_curve(Marked(), RIDGE, alpha=GRID, marks=True).thresholds == {
+        "interpolation": 1.0,
+        "never": np.inf,
+    }
+    assert sv.learning_curve(MODEL, RIDGE, alpha=GRID, marks=False).thresholds == {}
+    assert sv.learning_curve(Marked(), RIDGE, alpha=GRID, marks={"mine": 2.0}).thresholds == {"mine": 2.0}
+    assert sv.MultiIndex("abs(z)").quick_thresholds and not sv.MultiIndex("z1*z2*z3").quick_thresholds
+
+
+class Telling(sv.Learner):
+    """An algorithm that says how it went, and has a vector for a metric."""
+
+
+@sv.simulation(toy.Regression, Telling)
+def _(model, learner, data, rng):
+    details = {"iterations": len(data.y), "consistent": len(data.y) > 10, "history": np.zeros(3)}
+    return sv.Outcome({"overlap": 0.5, "rates": [1.0, 2.0, 3.0]}, details=details)
+
+
+def test_what_runs_tell_of_themselves_is_kept_beside_the_metrics():
+    curve = sv.learning_curve(MODEL, [Telling(), toy.Mean()], alpha=GRID, d=10, seeds=2)
+    data = curve.dataset.sel(learner="telling")
+    assert data["iterations_simulation"].values[:, 0].tolist() == [5, 10, 20]
+    assert data["consistent_simulation"].values[:, 1].tolist() == [0, 0, 1] and "history" not in str(data.data_vars)
+    assert np.isnan(curve.dataset["iterations_simulation"].sel(learner="mean")).all()
+    assert set(curve.metrics) == {"overlap", "estimation_error", "rates"}
+    assert curve.simulation("rates").dims == ("learner", "alpha", "seed", "entry") and curve.default_metric == "overlap"
+    assert curve.plot("rates").get_legend_handles_labels()[1][:2] == [
+        "Telling, $d = 10$, $k = 1$",
+        "Telling, $d = 10$, $k = 2$",
+    ]
+
+
+ONLINE = axes.OnlineRegression(noise=0.1)
+STEPS = axes.OnlineLeastSquares(0.5)
+
+
+def test_one_run_answers_a_whole_line_of_a_path(monkeypatch):
+    calls = []
+    monkeypatch.setattr("solvable.lab.grid.results.simulate", lambda *a, **k: calls.append(k) or sv.simulate(*a, **k))
+    alpha = np.array([2.0, 0.5, 1.0])  # not in order
+    curve = sv.learning_curve(ONLINE, STEPS, alpha=alpha, d=40, seeds=2)
+    assert len(calls) == 2 and calls[0]["alpha"].tolist() == [0.5, 1.0, 2.0]
+    error = curve.simulation("estimation_error")
+    assert error.dims == ("learner", "alpha", "seed")
+    for k in range(2):
+        path = sv.simulate(ONLINE, STEPS, d=40, seed=k, alpha=np.sort(alpha))["estimation_error"]
+        np.testing.assert_allclose(error[0, :, k], path[[2, 0, 1]], rtol=1e-9)
+    assert (curve.dataset["seconds"][0, 0] == curve.dataset["seconds"][0, 1]).all()
+    assert curve.dataset["converged_simulation"].all() and curve.agreement("estimation_error").points == 3
+
+
+def test_lines_of_a_path_differ_in_their_fields():
+    diagram = sv.phase_diagram(ONLINE, STEPS, x=("alpha", [0.5, 1.0]), y=("step", [0.2, 0.8]), d=30, seeds=1)
+    for j, step in enumerate((0.2, 0.8)):
+        path = sv.simulate(ONLINE, axes.OnlineLeastSquares(step), d=30, seed=0, alpha=np.array([0.5, 1.0]))
+        np.testing.assert_allclose(
+            diagram.simulation("estimation_error")[0, :, j, 0], path["estimation_error"], rtol=1e-9
+        )
+
+
+def test_a_path_in_a_store(tmp_path):
+    whole = sv.sweep(ONLINE, STEPS, store=tmp_path / "a", alpha=[0.5, 1.0, 2.0], d=40, seeds=2)
+    again = sv.sweep(ONLINE, STEPS, store=tmp_path / "a", alpha=[0.5, 1.0, 1.5, 2.0], d=40, seeds=2)
+    assert "11 were done" not in (log := (tmp_path / "a/sweep.log").read_text()) and "9 were done, 3 computed" in log
+    runs = whole.simulation("estimation_error").values
+    np.testing.assert_array_equal(again.simulation("estimation_error").values[:, [0, 1, 3]], runs)
+    curve = sv.learning_curve(ONLINE, STEPS, alpha=[0.5, 1.0, 1.5, 2.0], d=40, seeds=2)
+    np.testing.assert_allclose(again.simulation("estimation_error"), curve.simulation("estimation_error"), rtol=1e-12)
+    assert axis_label(curve, "alpha") == axis_label(again, "alpha") == r"$\alpha$ = $n/d$"
+
+
+LINEAR = axes.LinearModel()
+
+
+def test_a_model_without_size_needs_no_dummy(tmp_path):
+    curve = sv.learning_curve(LINEAR, axes.LeastSquares(), n=[20, 40], p=5, seeds=3)
+    assert "d" not in curve.dataset.attrs and curve.sizes == () and curve.size_name is None
+    assert curve.simulation("estimation_error").dims == ("learner", "n", "seed")
+    run = sv.simulate(LINEAR, axes.LeastSquares(), seed=2, n=40, p=5)
+    assert curve.simulation("estimation_error").values[0, 1, 2] == pytest.approx(run["estimation_error"], rel=1e-9)
+    assert "3 seeds" in repr(curve) and "d = " not in repr(curve)
+    ax = curve.plot()
+    assert ax.get_xlabel() == "n, samples"
+    assert ax.get_legend_handles_labels()[1] == ["Least squares, theory", "Least squares, simulation"]
+    stored = sv.sweep(LINEAR, axes.LeastSquares(), store=tmp_path, n=[20, 40], p=5, seeds=3)
+    assert stored.simulation("estimation_error").equals(curve.simulation("estimation_error"))
+    assert "d" not in stored.dataset.attrs and sv.Curve.load(curve.save(tmp_path / "a.nc")).sizes == ()
+    assert "seed" not in sv.learning_curve(LINEAR, axes.LeastSquares(), n=[20, 40], p=5).dataset.dims
+    with pytest.raises(ValueError, match="d must be left out: linear-model has no size"):
+        sv.learning_curve(LINEAR, axes.LeastSquares(), n=[20, 40], p=5, d=10)
+
+
+class Sized(toy.Regression):
+    """A regression whose size goes by another name."""
+
+    size = "N"
+
+    def sample(self, rng, N, alpha):
+        return super().sample(rng, N, alpha)
+
+
+def test_a_size_of_another_name():
+    curve = sv.learning_curve(Sized(), toy.Mean(), N=20, seeds=2, alpha=GRID)
+    run = sv.simulate(Sized(), toy.Mean(), N=20, seed=1, alpha=1.0)
+    assert curve.simulation("overlap").values[0, 1, 1] == pytest.approx(run["overlap"], rel=1e-9)
+    assert curve.sizes == (20,) and curve.plot().get_legend_handles_labels()[1] == ["Mean, $N = 20$"]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from toys import ridge as toy
 from toys.learners import records, results, wait_until
 
 import solvable as sv
-from solvable.lab.sweep import crews
-from solvable.lab.sweep.crews import WorkersLost, crew
+from solvable.lab.grid import crews
+from solvable.lab.grid.crews import WorkersLost, crew
 from solvable.lab.sweep.status import status
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)

@@ -10,7 +10,7 @@ import xarray as xr
 from toys import ridge as toy
 
 import solvable as sv
-from solvable.lab.store import CurveFileError
+from solvable.lab.curve.files import CurveFileError
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 GRID = np.array([0.5, 1.0, 2.0])

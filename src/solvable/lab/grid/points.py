@@ -1,7 +1,8 @@
-"""What a point is, in a form that two points share only if they are the same computation.
+"""What a point of a grid is, in a form that two points share only if they are the same computation.
 
-The id of a point is a digest of this form. So nothing may be left out of it, and a value that has no lasting
-description, such as a function, is refused rather than named.
+A point is a prediction of theory, a run at finite size, or the thresholds of a model. In a store it goes by its id, a
+digest of this form. So nothing may be left out of it, and a value that has no lasting description, such as a function,
+is refused rather than named.
 """
 
 from __future__ import annotations
@@ -20,8 +21,60 @@ from solvable.channels.base import Channel
 from solvable.core.model import Learner, Model
 from solvable.targets.target import Target
 
-SCHEMA = 1
-"""Part of every id: raise it when the same description comes to mean another computation."""
+SCHEMA = 2
+"""Part of every id: raise it when the same description comes to mean another computation.
+
+2: channels are described by all that defines them, a model without a size has none.
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One computation.
+
+    Without a seed it is a prediction, without a learner the thresholds of the model. A run has the size `d`, unless its
+    model has no size. `id` names it: in a store, the id under which its result is kept. `group` numbers points that
+    share what has to be compiled or tabulated, so that one worker takes them one after another. `about` describes the
+    model and the learner in plain values, made once for all points that have them.
+    """
+
+    id: str
+    model: Model
+    learner: Learner | None
+    axes: dict[str, float]
+    d: int | None = None
+    seed: int | None = None
+    group: int = 0
+    about: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def describe(self) -> dict[str, Any]:
+        """What is computed, in words and numbers, as kept beside the result."""
+        found = dict(self.about)
+        if self.learner is not None:
+            found["axes"] = dict(self.axes)
+        if self.d is not None:
+            found["d"] = self.d
+        if self.seed is not None:
+            found["seed"] = self.seed
+        return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Task:
+    """Points that one call computes: a single one, or a line of them that differ in their axes only.
+
+    A `line` is theory that is asked for all its values at once. A run along the axis `path` is one run that is seen at
+    all of them, in increasing order.
+    """
+
+    points: tuple[Point, ...]
+    line: bool = False
+    path: str | None = None
+
+    @property
+    def first(self) -> Point:
+        """One of the points, for what they share: model, learner, size, seed and group."""
+        return self.points[0]
 
 
 def identity(value: Any, name: str) -> Any:
@@ -36,7 +89,7 @@ def identity(value: Any, name: str) -> Any:
         return _target(value, name)
     if isinstance(value, (Model, Learner)):
         return {"name": _kind(type(value), value.name())} | _fields(value, name)
-    if isinstance(value, Channel) and _ours(type(value)):
+    if isinstance(value, Channel):
         return _channel(value, name)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {"class": _kind(type(value), type(value).__name__)} | _fields(value, name)
@@ -85,11 +138,16 @@ def _ours(cls: type) -> bool:
 
 
 def _channel(channel: Channel, name: str) -> dict[str, Any]:
-    """Our own channels are determined by their target, noise and gain; their `repr` rounds the noise."""
-    noise = {"noise": _number(channel.noise), "label_noise": _number(getattr(channel, "label_noise", 0.0))}
-    if hasattr(channel, "gain"):
-        noise["gain"] = _number(getattr(channel, "gain"))  # noqa: B009 - only some channels have one
-    return {"channel": type(channel).__name__, "target": _target(channel.landscape.target, name)} | noise
+    """The class of a channel and all that defines it; where it does not say, every plain value that it has."""
+    defined = getattr(channel, "definition", None)
+    if defined is None:
+        shown = {key: value for key, value in vars(channel).items() if not key.startswith("_")}
+        plain = (bool, int, float, str, np.number, np.ndarray, Target)
+        defined = {key: value for key, value in shown.items() if isinstance(value, plain)}
+        defined |= {"noise": channel.noise, "target": channel.landscape.target}
+    return {"channel": _kind(type(channel), type(channel).__name__)} | {
+        key: identity(value, key if isinstance(value, Target) else f"{name}.{key}") for key, value in defined.items()
+    }
 
 
 def _target(target: Target, name: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.status import Status
-from solvable.lab.matrices import ENTRY, entries_of
+from solvable.lab.curve.entries import ENTRY, entries_of
 
 if TYPE_CHECKING:
     from solvable.lab.curve import Curve
@@ -62,7 +62,7 @@ def largest_deviation(curve: Curve, metric: str, resolution: float) -> Agreement
     if f"{metric}_theory" not in curve.dataset or f"{metric}_simulation" not in curve.dataset:
         raise ValueError(nothing)
     parts = (curve.theory(metric).where(curve.dataset["status"] == Status.CONVERGED), *curve.summary(metric))
-    theory, mean, error, count = (entries_of(part) if curve.is_matrix(metric) else part for part in parts)
+    theory, mean, error, count = (entries_of(part) if curve.has_entries(metric) else part for part in parts)
     error = xr.apply_ufunc(np.hypot, error, resolution)
     theory, mean, error, count = xr.broadcast(theory, mean, error, count)
     usable = (theory.notnull() & mean.notnull() & (count >= 2)).values

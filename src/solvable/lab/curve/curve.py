@@ -11,19 +11,17 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.errors import bad_parameter
-from solvable.lab.agreement import Agreement, largest_deviation
-from solvable.lab.matrices import is_matrix
-from solvable.lab.selection import THRESHOLD, select, threshold_names
-from solvable.lab.store import load_dataset, save_dataset
+from solvable.lab.curve.agreement import Agreement, largest_deviation
+from solvable.lab.curve.entries import has_entries
+from solvable.lab.curve.files import load_dataset, save_dataset
+from solvable.lab.curve.selection import THRESHOLD, select, threshold_names
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["Agreement", "Curve", "over_seeds"]
-
 THEORY, SIMULATION = "_theory", "_simulation"
-NOT_METRICS = ("converged", "status", "failed")
+NOT_METRICS = ("converged", "status", "failed", "iterations", "consistent")
 """What else ends in `_theory` or `_simulation`: how a computation ended."""
 
 
@@ -33,10 +31,13 @@ class Curve:
     `dataset` is an `xarray.Dataset` with dimensions `learner`, the grid's axes (numbers or texts), `d` if there are
     runs of several sizes (a single size is the attribute `d`) and `seed`, and variables `<metric>_theory`,
     `<metric>_uncertainty`, `<name>_order_parameter`, `status` (a `Status`, or -1 where a learner has no theory, -2
-    where it was not computed, -3 where it raised an error), `<metric>_simulation`, `converged_simulation`, `seconds`,
-    `failed` (the error's text, present only if some runs raised) and `<name>_threshold` (thresholds that vary over the
-    grid, as places on the model's first axis). A metric that is a matrix at each point has the dimensions `row` and
-    `column` too, counted from 1. Its attributes describe the model and the learners.
+    where it was not computed, -3 where it raised an error), `<metric>_simulation`, `status_simulation` (0 where a run
+    was made, or -1, -2, -3 likewise), `converged_simulation`, `seconds` (of a run that is seen all along an axis, those
+    of the whole run), `iterations_simulation` and `consistent_simulation` where runs tell how many steps they took and
+    whether they pass their own checks, `failed` (the error's text, present only if some runs raised) and
+    `<name>_threshold` (thresholds that vary over the grid, as places on the model's first axis). A metric that is a
+    matrix at each point has the dimensions `row` and `column` too, a vector `entry`, counted from 1. Its attributes
+    describe the model and the learners.
     """
 
     def __init__(self, dataset: xr.Dataset):
@@ -49,10 +50,20 @@ class Curve:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The dimensions d of the runs; none if there are no runs."""
+        """The dimensions d of the runs; none if there are no runs, or if the model has no size."""
         if "d" in self.dataset.dims:
             return tuple(int(d) for d in self.dataset["d"].values)
         return (int(self.dataset.attrs["d"]),) if "d" in self.dataset.attrs else ()
+
+    @property
+    def size_name(self) -> str | None:
+        """What the size of a run is called, mostly `"d"`; None if the model has no size."""
+        return self.dataset.attrs.get("size", "d") or None
+
+    @property
+    def axis_labels(self) -> dict[str, str]:
+        """What the axes of the model are, in short, such as `"n/d"`."""
+        return json.loads(self.dataset.attrs.get("axis_labels", "{}"))
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -129,14 +140,14 @@ class Curve:
     @property
     def default_metric(self) -> str:
         """The scalar that says most: `overlap`, or an error where that is a matrix, otherwise the first metric."""
-        scalars = [metric for metric in self.metrics if not self.is_matrix(metric)]
+        scalars = [metric for metric in self.metrics if not self.has_entries(metric)]
         preferred = (self.dataset.attrs.get("metric"), "overlap", "generalization_error", "estimation_error")
         return next((metric for metric in preferred if metric in scalars), (scalars or self.metrics)[0])
 
-    def is_matrix(self, metric: str) -> bool:
-        """Whether a metric is a matrix at each point, with dimensions `row` and `column`."""
+    def has_entries(self, metric: str) -> bool:
+        """Whether a metric is a matrix or a vector at each point, of which the diagonal or the entries are shown."""
         return any(
-            is_matrix(self.dataset[metric + end]) for end in (THEORY, SIMULATION) if metric + end in self.dataset
+            has_entries(self.dataset[metric + end]) for end in (THEORY, SIMULATION) if metric + end in self.dataset
         )
 
     def plot(
@@ -153,8 +164,8 @@ class Curve:
         `ax`; `x`, the axis that runs from left to right (the model's first axis unless told, or else the longest);
         `kind`, `"lines"` or `"map"` (a map unless told for a phase diagram, and for two axes of at least 5 numbers).
 
-        A matrix metric is drawn by its diagonal entries, one line for those that theory does not tell apart. Each
-        combination of the other axes' values has a panel of its own.
+        A matrix metric is drawn by its diagonal entries, one line for those that theory does not tell apart; a vector
+        by its entries. Each combination of the other axes' values has a panel of its own.
 
         **Returns:** the `Axes`, or an array of them if there are several panels.
         """
@@ -194,9 +205,9 @@ class Curve:
         parts = [self.model["name"], ", ".join(self.learners)]
         if self.axes:
             parts.append(", ".join(_axis_in_words(name, self.dataset[name].values) for name in self.axes))
-        if self.sizes:
-            sizes = " and ".join(filter(None, [", ".join(map(str, self.sizes[:-1])), str(self.sizes[-1])]))
-            parts.append(f"d = {sizes}, {self.dataset.sizes['seed']} seeds")
+        if "seed" in self.dataset.dims:
+            sizes = " and ".join(filter(None, [", ".join(map(str, self.sizes[:-1])), *map(str, self.sizes[-1:])]))
+            parts.append(f"{f'd = {sizes}, ' if sizes else ''}{self.dataset.sizes['seed']} seeds")
         return f"Curve({'; '.join([*parts, ', '.join(self.metrics) or 'no metric yet'])})"
 
     def metric_or_default(self, metric: str | None) -> str:

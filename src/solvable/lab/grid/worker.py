@@ -1,4 +1,4 @@
-"""What a worker process does: leave when its parent has gone, and compute points.
+"""What a worker process does: leave when its parent has gone, and compute tasks.
 
 The module imports nothing heavy: `versions` and the errors serve commands that need no numerical library.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from solvable.core.errors import ComputationError
 
 if TYPE_CHECKING:
-    from solvable.lab.sweep.points import Point
+    from solvable.lab.grid.points import Task
 
 LIMITS = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -50,19 +50,23 @@ def prepare() -> None:
     _leave_with_parent()
 
 
-def compute(points: list[Point], budget: float) -> list[dict[str, Any]]:
-    """The records of the points, in order, of as many as `budget` seconds allow but at least of one."""
+def compute(tasks: list[Task], budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
+    """The records of the points of each task, in order, of as many tasks as `budget` seconds allow but at least of one.
+
+    None is begun when it is later than `until`, by the clock.
+    """
     begin = time.perf_counter()
-    records: list[dict[str, Any]] = []
-    for point in points:
-        if records and time.perf_counter() - begin > budget:
+    found: list[list[dict[str, Any]]] = []
+    for task in tasks:
+        late = until is not None and time.time() > until
+        if late or (found and time.perf_counter() - begin > budget):
             break
-        records.append(record(point))
-    return records
+        found.append(records(task))
+    return found
 
 
-def compute_sent(points: list[Point], budget: float) -> list[dict[str, Any]]:
-    """The same for points that have come from another process: with the models that this one has met before.
+def compute_sent(tasks: list[Task], budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
+    """The same for tasks that have come from another process: with the models that this one has met before.
 
     Models with a channel of their own keep tables and compiled programs with that object, and a copy has none.
     """
@@ -71,22 +75,25 @@ def compute_sent(points: list[Point], budget: float) -> list[dict[str, Any]]:
     os.environ.setdefault("NPROC", LIMITS["NPROC"])  # XLA reads it when it computes for the first time
     if len(_models) > MODELS:
         _models.clear()
-    models = [_met(point.model) for point in points]  # all of them before anything is computed with one
-    return compute([dataclasses.replace(p, model=model) for p, model in zip(points, models, strict=True)], budget)
+    met = []
+    for task in tasks:  # all of them before anything is computed with one
+        points = tuple(dataclasses.replace(point, model=_met(point.model)) for point in task.points)
+        met.append(dataclasses.replace(task, points=points))
+    return compute(met, budget, until)
 
 
-def compute_packed(packed: bytes, budget: float) -> list[dict[str, Any]]:
-    """The same for pickled points. A pool whose worker cannot unpickle its arguments breaks without saying why."""
+def compute_packed(packed: bytes, budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
+    """The same for pickled tasks. A pool whose worker cannot unpickle its arguments breaks without saying why."""
     import pickle
 
     try:
-        points = pickle.loads(packed)
+        tasks = pickle.loads(packed)
     except Exception as error:
         raise NotLoaded(
             f"a worker process cannot load the points ({type(error).__name__}: {error}). Models and learners of your "
             "own must be in a module, or in the script itself; those of a notebook or a prompt stay in its process."
         ) from None
-    return compute_sent(points, budget)
+    return compute_sent(tasks, budget, until)
 
 
 def _met(model: Any) -> Any:
@@ -99,19 +106,20 @@ def _met(model: Any) -> Any:
         return model
 
 
-def record(point: Point) -> dict[str, Any]:
-    """What is kept of a point: what it is, its result or the error it raised, and where the numbers come from."""
+def records(task: Task) -> list[dict[str, Any]]:
+    """What is kept of each point: what it is, its result or the error it raised, and where the numbers come from."""
     begin = time.perf_counter()
-    found: dict[str, Any] = {"point": point.describe()}
+    found: list[dict[str, Any]]
     try:
-        from solvable.lab.sweep.results import result_of
+        from solvable.core.plain import to_json
+        from solvable.lab.grid.results import results_of
 
-        found["result"] = result_of(point)
+        found = [{"result": to_json(result)} for result in results_of(task)]
     except (Exception, SystemExit) as error:
-        found["error"] = _told(error)
+        found = [{"error": _told(error)} for _ in task.points]
     finished = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    found["provenance"] = versions() | {"seconds": time.perf_counter() - begin, "finished": finished}
-    return found
+    source = {"provenance": versions() | {"seconds": time.perf_counter() - begin, "finished": finished}}
+    return [{"point": point.describe()} | one | source for point, one in zip(task.points, found, strict=True)]
 
 
 def _told(error: BaseException) -> dict[str, str]:

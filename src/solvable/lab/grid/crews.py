@@ -1,10 +1,11 @@
-"""Who computes the points: this process, a pool of processes, a Dask cluster, or any executor a user brings."""
+"""Who computes the tasks: this process, a pool of processes, a Dask cluster, or any executor a user brings."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import signal
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -14,22 +15,23 @@ from typing import Any
 
 from solvable.core.checks import check_count
 from solvable.core.errors import ComputationError, bad_parameter
-from solvable.lab.sweep.points import Point
-from solvable.lab.sweep.worker import LIMITS, compute, compute_packed, compute_sent, prepare
+from solvable.lab.grid.points import Task
+from solvable.lab.grid.worker import LIMITS, compute, compute_packed, compute_sent, prepare
 from solvable.numerics.blas import single_thread
 
 BATCH = 64
-"""The most points in a task that another process computes; what is computed here is handed over one by one."""
+"""The most tasks that another process is sent at a time; what is computed here is handed over one by one."""
+EVERYTHING = 2**31
 
 
 class WorkersLost(ComputationError):
-    """The executor broke and cannot be replaced; the store keeps what was done."""
+    """The executor broke and cannot be replaced."""
 
 
 class Crew:
-    """An executor, and how many tasks (`width`), of how many points (`batch`), it is given at a time.
+    """An executor, and how many batches (`width`), of how many tasks (`batch`), it is given at a time.
 
-    `make` is how it is replaced when it breaks, where that is ours to do.
+    `make` is how it is replaced when it breaks, where that is ours to do. Nothing is begun later than `until`.
     """
 
     def __init__(
@@ -39,21 +41,32 @@ class Crew:
         batch: int = BATCH,
         call: Callable[..., Any] = compute,
         make: Callable[[], Executor] | None = None,
+        until: float | None = None,
     ):
         self.executor = executor
-        self.width, self.batch = width, batch
+        self.width, self.batch, self.until = width, batch, until
         self._call, self._make = call, make
 
-    def submit(self, points: list[Point], budget: float) -> Future[list[dict[str, Any]]]:
-        """Have the points computed, as many as `budget` seconds allow."""
+    @property
+    def elsewhere(self) -> bool:
+        """Whether others work while this process does something else."""
+        return not isinstance(self.executor, Inline)
+
+    @property
+    def late(self) -> bool:
+        """Whether it is too late to begin anything."""
+        return self.until is not None and time.time() > self.until
+
+    def submit(self, tasks: list[Task], budget: float) -> Future[list[list[dict[str, Any]]]]:
+        """Have the tasks computed, as many as `budget` seconds allow."""
         if self._call is not compute_packed:
-            return self.executor.submit(self._call, points, budget)
+            return self.executor.submit(self._call, tasks, budget, self.until)
         try:
-            packed = pickle.dumps(points)
+            packed = pickle.dumps(tasks)
         except Exception as error:
             what = f"the points of this sweep cannot be sent to worker processes ({type(error).__name__}: {error})"
             raise ValueError(f"{what}. Use workers=1, or classes and values that can be pickled.") from error
-        return self.executor.submit(self._call, packed, budget)
+        return self.executor.submit(self._call, packed, budget, self.until)
 
     def renew(self) -> bool:
         """Start again with a new executor after this one has broken; False if it is not ours to replace."""
@@ -76,6 +89,13 @@ class Inline(Executor):
         return future
 
 
+def simple_crew(executor: Executor | None = None, until: float | None = None) -> Crew:
+    """This process, or an executor that is given everything at once, each task by itself."""
+    if executor is None:
+        return Crew(Inline(), lambda: 1, batch=1, until=until)
+    return Crew(executor, lambda: EVERYTHING, batch=1, call=_call_of(executor), until=until)
+
+
 @contextmanager
 def crew(workers: int = 1, scheduler: str | None = None, executor: Executor | None = None) -> Iterator[Crew]:
     """The crew that the arguments ask for; what it starts is ended with it.
@@ -89,14 +109,13 @@ def crew(workers: int = 1, scheduler: str | None = None, executor: Executor | No
     if executor is not None:
         if not isinstance(executor, Executor):
             raise bad_parameter("executor", executor, "a concurrent.futures executor")
-        call = compute if _client_of(executor) is None else compute_sent
         with single_thread():  # threads of this process share the limit: none of them may lift it for the others
-            yield Crew(executor, _width_of(executor), call=call)
+            yield Crew(executor, _width_of(executor), call=_call_of(executor))
     elif scheduler is not None:
         with _dask(scheduler) as found:
             yield found
     elif workers == 1:
-        yield Crew(Inline(), lambda: 1, batch=1)
+        yield simple_crew()
     else:
         others = set(active_children())
 
@@ -122,6 +141,16 @@ def process_pool(workers: int) -> Executor:
     They are fresh processes: forking one that has loaded JAX can deadlock.
     """
     return ProcessPoolExecutor(workers, mp_context=_LimitedSpawn(), initializer=prepare)
+
+
+@contextmanager
+def pool_of(workers: int) -> Iterator[Executor | None]:
+    """A pool of processes for as long as it is needed, or None for a single worker."""
+    if workers == 1:
+        yield None
+        return
+    with process_pool(workers) as pool:
+        yield pool
 
 
 class _LimitedProcess(SpawnProcess):
@@ -198,6 +227,10 @@ def _width_of(executor: Executor) -> Callable[[], int]:
     return lambda: known
 
 
+def _call_of(executor: Executor) -> Callable[..., Any]:
+    return compute if _client_of(executor) is None else compute_sent
+
+
 def _client_of(executor: Executor) -> Any:
     """The Dask client behind an executor, if there is one."""
     client = getattr(executor, "_client", None)
@@ -206,8 +239,6 @@ def _client_of(executor: Executor) -> Any:
 
 def _width_of_client(client: Any) -> Callable[[], int]:
     """The threads of the cluster, asked at most once a second: workers come and go."""
-    import time
-
     seen = [0.0, 1]
 
     def width() -> int:

@@ -9,8 +9,8 @@ from toys import two_ridges as toy_pair
 
 import solvable as sv
 from solvable.core.results import Prediction
-from solvable.lab.assemble import Columns
-from solvable.lab.matrices import diagonal, entries_of, entry_groups, group_mean
+from solvable.lab.curve.assemble import Columns
+from solvable.lab.curve.entries import diagonal, entries_of, entry_groups, group_mean
 
 RIDGES = toy_pair.TwoRidges(penalty=0.5)
 GRID = np.array([0.5, 1.0, 2.0])
@@ -31,7 +31,7 @@ def test_a_matrix_has_rows_and_columns_counted_from_1(curve):
     assert curve.simulation("overlap").dims == ("learner", "alpha", "seed", "row", "column")
     assert curve.dataset["M_order_parameter"].dims == ("learner", "alpha", "row", "column")
     assert curve.dataset["row"].values.tolist() == curve.dataset["column"].values.tolist() == [1, 2]
-    assert curve.is_matrix("overlap") and not curve.is_matrix("overlap_1")
+    assert curve.has_entries("overlap") and not curve.has_entries("overlap_1")
     second = curve["overlap"].sel(row=2, column=2, learner="two-ridges")
     np.testing.assert_array_equal(second, curve["overlap_2"].sel(learner="two-ridges"))
 
@@ -176,24 +176,25 @@ def test_scalars_stay_as_they_were():
 
 def test_smaller_matrices_fill_the_first_entries_where_padding_is_asked_for():
     columns = Columns(("learner", "alpha"), (1, 3))
-    columns.put("overlap_theory", (0, 0), 0.5, 0)
-    columns.put("overlap_theory", (0, 1), [[0.1, 0.2], [0.3, 0.4]], 0)
-    columns.put("overlap_theory", (0, 2), np.nan, 0)
+    columns.put("overlap_theory", (0, 0), 0.5)
+    columns.put("overlap_theory", (0, 1), [[0.1, 0.2], [0.3, 0.4]])
+    columns.put("overlap_theory", (0, 2), np.nan)
     with pytest.raises(ValueError, match="overlap_theory has different shapes"):
-        columns.arrays({})
+        columns.arrays({}, strict=True)
     sizes = {}
-    dims, array = columns.arrays(sizes, pad=True)["overlap_theory"]
+    dims, array = columns.arrays(sizes, strict=False)["overlap_theory"]
     assert dims == ("learner", "alpha", "row", "column") and sizes == {"row": 2, "column": 2}
     np.testing.assert_array_equal(array[0, 0], [[0.5, np.nan], [np.nan, np.nan]])
     assert array[0, 1].tolist() == [[0.1, 0.2], [0.3, 0.4]] and np.isnan(array[0, 2]).all()
 
 
-def test_a_line_of_values_is_padded_point_by_point():
-    columns = Columns(("learner", "alpha"), (2, 2))
-    columns.put("overlap_theory", (0, slice(None)), [0.5, 0.6], 1)
-    columns.put("overlap_theory", (1, slice(None)), np.ones((2, 3, 3)), 1)
-    array = columns.arrays({}, pad=True)["overlap_theory"][1]
-    assert array[0, :, 0, 0].tolist() == [0.5, 0.6] and np.isnan(array[0]).sum() == 16 and (array[1] == 1).all()
+def test_a_vector_has_entries_and_is_not_a_matrix():
+    columns = Columns(("learner",), (2,))
+    for j in range(2):
+        columns.put("rates_theory", (j,), [0.5, 0.6, 0.7 + j])
+    sizes = {}
+    dims, array = columns.arrays(sizes, strict=True)["rates_theory"]
+    assert dims == ("learner", "entry") and sizes == {"entry": 3} and array[1].tolist() == [0.5, 0.6, 1.7]
 
 
 def padded(curve):

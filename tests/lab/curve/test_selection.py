@@ -167,11 +167,11 @@ def test_as_a_table(curve, marked):
 
 def test_in_words(curve):
     assert repr(curve) == (
-        "Curve(regression; ridge, mean; alpha from 0.5 to 2 (3), target in abs(z), z**2 + 1, price in $ (3), "
+        "Curve(varied; ridge, mean; alpha from 0.5 to 2 (3), target in abs(z), z**2 + 1, price in $ (3), "
         "noise from 0.1 to 0.4 (2); d = 10 and 20, 3 seeds; overlap, estimation_error)"
     )
     point = curve.select(alpha=1, target="abs(z)", noise=0.1, d=10)
-    assert repr(point) == "Curve(regression; ridge, mean; d = 10, 3 seeds; overlap, estimation_error)"
+    assert repr(point) == "Curve(varied; ridge, mean; d = 10, 3 seeds; overlap, estimation_error)"
 
 
 def test_saved_and_loaded(curve, marked, tmp_path):

@@ -16,8 +16,8 @@ from toys import learners as sweep_toys
 from toys import ridge as toy
 
 import solvable as sv
-from solvable.lab.sweep.configuration import make_plan
-from solvable.lab.sweep.identity import SCHEMA, digest, dumped, identity
+from solvable.lab.grid.points import SCHEMA, digest, dumped, identity
+from solvable.lab.grid.request import make_plan
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -193,6 +193,24 @@ def test_named_channels_count_with_every_digit_of_their_noise():
     assert point_ids(sv.MultiIndex(sv.channels.Probit(0.1234567)), sv.AMP()) == ids[0]
 
 
+class Bent(sv.channels.Linear):
+    """A channel of somebody else's, with a number that no other channel has."""
+
+    def __init__(self, bend, noise=0.1):
+        super().__init__(noise)
+        self.bend = bend
+
+    @property
+    def definition(self):
+        return {"noise": self.noise, "bend": self.bend}
+
+
+def test_channels_count_with_all_that_defines_them():
+    channels = [Bent(0.1), Bent(0.2), Bent(0.1, 0.2), sv.channels.Linear(0.1), sv.channels.Logit(1.0)]
+    assert len({dumped(identity(channel, "target")) for channel in channels}) == len(channels)
+    assert same(Bent(0.1), Bent(0.1))
+
+
 def test_priors_count():
     ids = {frozenset(point_ids(sv.MultiIndex("abs(z)", prior=p), sv.AMP())) for p in PRIORS}
     assert len(ids) == len(PRIORS)
@@ -204,7 +222,7 @@ PRIORS = ("gaussian", "rademacher", "gauss-bernoulli:0.3", "gauss-bernoulli:0.31
 def test_ids_do_not_depend_on_the_process():
     code = (
         "from toys import ridge as toy\nimport solvable as sv\n"
-        "from solvable.lab.sweep.configuration import make_plan\n"
+        "from solvable.lab.grid.request import make_plan\n"
         "plan = make_plan(toy.Regression(noise=0.25), [toy.Ridge(0.5), toy.Mean()], [20, 30], 2, True,"
         " {'alpha': [0.5, 1.0], 'noise': [0.1, 0.2]})\n"
         "layout = plan.layout()\n"

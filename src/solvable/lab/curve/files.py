@@ -17,7 +17,8 @@ import xarray as xr
 
 from solvable.core.errors import SolvableError, bad_parameter
 
-SCHEMA = 1
+SCHEMA = 2
+"""Raised when a reader of before would misread a file. 2: labels of axes, sizes by name, vectors along `entry`."""
 DIGEST = "sha256"
 
 

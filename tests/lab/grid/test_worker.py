@@ -12,10 +12,10 @@ from toys import ridge as toy
 from toys.learners import start
 
 import solvable as sv
-from solvable.lab.sweep.configuration import make_plan
-from solvable.lab.sweep.crews import crew
+from solvable.lab.grid.crews import crew
+from solvable.lab.grid.request import make_plan
+from solvable.lab.grid.worker import compute_packed
 from solvable.lab.sweep.status import status
-from solvable.lab.sweep.worker import compute_packed
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs to see processes and threads")
 
@@ -57,8 +57,8 @@ def test_what_one_point_compiled_or_tabulated_the_next_one_uses():
     jax.jit(lambda x: x + 0.123)(1.0)
     assert compiled, "the listener hears nothing"
     for model in (sv.MultiIndex("abs(z)"), sv.MultiIndex(sv.channels.Probit(0.3))):
-        points = make_plan(model, sv.AMP(), 60, 1, False, {"alpha": [0.7, 1.1, 1.5]}).layout().points
-        tasks = [pickle.dumps([point]) for point in points]
+        planned = make_plan(model, sv.AMP(), 60, 1, False, {"alpha": [0.7, 1.1, 1.5]}).layout().tasks
+        tasks = [pickle.dumps([task]) for task in planned]
         compute_packed(tasks[0], 1.0)
         before = len(compiled)
         for task in tasks[1:3]:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -17,10 +16,9 @@ import pytest
 import solvable as sv
 from solvable.core.plain import to_json
 from solvable.lab.study import study
-from solvable.lab.study.baseline import kernel_errors
+from solvable.lab.study.compute import kernel_errors
 from solvable.lab.study.plan import (
     Costs,
-    Deadline,
     Effort,
     affordable_size,
     exact_grid,
@@ -28,7 +26,7 @@ from solvable.lab.study.plan import (
     simulated_grid,
     trial_time,
 )
-from solvable.lab.study.words import error_in_words, exponent_in_words, ratio_in_words
+from solvable.lab.study.report import error_in_words, exponent_in_words, ratio_in_words
 
 FILES = ["theory.nc", "simulation.nc", "study.png", "study.pdf", "report.md", "report.html"]
 SMALL = {"d": 60, "seeds": 3, "quick": True, "progress": False}
@@ -242,13 +240,6 @@ def test_a_slow_diagnosis_leaves_less_time_for_the_rest():
     late = Effort().after(60.0)
     assert (late.seconds, late.theory_seconds, late.run_seconds) == (30.0, 10.0, 30.0)
     assert Effort().after(1000.0).seconds == 18.0
-
-
-def test_what_is_late_is_not_begun():
-    with ThreadPoolExecutor(1) as pool:
-        assert Deadline(pool, 60.0).submit(pow, 2, 3).result() == 8
-        with pytest.raises(TimeoutError, match="the time for simulations was over"):
-            Deadline(pool, -1.0).submit(pow, 2, 3).result()
 
 
 def test_without_time_there_is_a_report_without_runs(tmp_path, monkeypatch):

@@ -88,7 +88,8 @@ def test_bad_requests(curve, tmp_path):
 
 def test_pyplot_is_not_needed():
     code = """
-import sys, toy, solvable as sv
+import sys, solvable as sv
+from toys import ridge as toy
 sv.learning_curve(toy.Regression(), toy.Ridge(), alpha=[0.5, 1.0]).plot()
 assert "matplotlib.pyplot" not in sys.modules
 """

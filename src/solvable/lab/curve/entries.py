@@ -1,4 +1,7 @@
-"""Metrics that are a matrix at each point, such as the overlaps of several directions: their diagonal entries."""
+"""Metrics that have several entries at each point, such as the overlaps of several directions: those that are shown.
+
+Of a matrix they are the diagonal, of a vector all.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,18 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.status import Status
-from solvable.lab.assemble import MATRIX
+from solvable.lab.curve.assemble import ENTRY, MATRIX
 
 if TYPE_CHECKING:
     from solvable.lab.curve import Curve
 
-ENTRY = "entry"
 SAME = 2e-3
 """Entries closer than this at every point, relative to the largest, cannot be told apart in a figure."""
 
 
-def is_matrix(array: xr.DataArray) -> bool:
-    """Whether the array has a matrix at each point."""
-    return set(MATRIX) <= set(array.dims)
+def has_entries(array: xr.DataArray) -> bool:
+    """Whether the array has a matrix or a vector at each point."""
+    return set(MATRIX) <= set(array.dims) or ENTRY in array.dims
 
 
 def diagonal(array: xr.DataArray) -> xr.DataArray:
@@ -28,7 +30,7 @@ def diagonal(array: xr.DataArray) -> xr.DataArray:
 
     Only square matrices have one.
     """
-    if not is_matrix(array):
+    if not set(MATRIX) <= set(array.dims):
         return array
     size = array.sizes[MATRIX[0]]
     if array.sizes[MATRIX[1]] != size:
@@ -38,15 +40,15 @@ def diagonal(array: xr.DataArray) -> xr.DataArray:
 
 
 def entries_of(array: xr.DataArray) -> xr.DataArray:
-    """The diagonal along the dimension `entry`, where a number is a matrix of one entry.
+    """The entries along the dimension `entry`, where a number is a matrix of one entry.
 
     A sweep may hold models of one projection and of several, and at first have results of one kind only.
     """
-    return diagonal(array) if is_matrix(array) else array.expand_dims({ENTRY: [1]}, axis=-1)
+    return diagonal(array) if has_entries(array) else array.expand_dims({ENTRY: [1]}, axis=-1)
 
 
 def entry_groups(curve: Curve, metric: str) -> list[tuple[int, ...]]:
-    """The diagonal entries of a matrix metric, from 1, those together that theory does not tell apart.
+    """The entries of a metric that has several, from 1, those together that theory does not tell apart.
 
     Permutation symmetry makes such entries equal, and one line then stands for them all. Without a theory each entry
     is on its own. Entries that the curve has at no point, since its matrices are smaller there, are left out.
@@ -70,14 +72,14 @@ def entry_groups(curve: Curve, metric: str) -> list[tuple[int, ...]]:
 
 
 def _present(curve: Curve, metric: str) -> list[int]:
-    """The diagonal entries that have a value somewhere; all of them if none has."""
+    """The entries that have a value somewhere; all of them if none has."""
     names = [metric + ending for ending in ("_theory", "_simulation") if metric + ending in curve.dataset]
-    arrays = [diagonal(curve.dataset[name]) for name in names if is_matrix(curve.dataset[name])]
+    arrays = [diagonal(curve.dataset[name]) for name in names if has_entries(curve.dataset[name])]
     everywhere = [int(entry) for entry in arrays[0][ENTRY].values]
     found = [entry for entry in everywhere if any(bool(a.sel({ENTRY: entry}).notnull().any()) for a in arrays)]
     return found or everywhere
 
 
 def group_mean(array: xr.DataArray, group: tuple[int, ...]) -> xr.DataArray:
-    """The mean of some diagonal entries, seed by seed."""
+    """The mean of some entries, seed by seed."""
     return entries_of(array).reindex({ENTRY: list(group)}).mean(ENTRY)
