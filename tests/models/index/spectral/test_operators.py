@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.models.index.instance import orthonormal_teacher
+from solvable.models.index.teachers import orthonormal_teacher
 from solvable.models.index.spectral.operators import asymmetric, preprocessed, symmetric
 
 
