@@ -5,6 +5,8 @@ The scalar equations are those of the textbook, solved here by SciPy on the same
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.optimize import brentq
@@ -34,7 +36,8 @@ def textbook(weight: np.ndarray, G: np.ndarray, kind: str, alpha: float) -> floa
         return 0.0
     if kind == "asymmetric":
         return (gamma**2 - gamma) / (gamma**2 + alpha * np.sum(weight * G**3))
-    return brentq(lambda q: alpha * (1 - q) * np.sum(weight * G**2 / (1 + q * G)) - 1, 0, 1 - 1e-15, xtol=1e-16)
+    found: Any = brentq(lambda q: alpha * (1 - q) * np.sum(weight * G**2 / (1 + q * G)) - 1, 0, 1 - 1e-15, xtol=1e-16)
+    return found
 
 
 @both_kinds

@@ -164,7 +164,7 @@ def test_spectral_start_of_message_passing():
     data = PARITY.sample(np.random.default_rng(0), 300, alpha=6.0)
     W, memory = spectral_start(PARITY, data, np.random.default_rng(1))
     assert W.shape == (300, 2) and memory.shape == (1800, 2)
-    Q = spectral_prediction(PARITY.multi_channel.label_law(), "symmetric", np.array(6.0)).overlap
+    Q = spectral_prediction(PARITY.channel.label_law(), "symmetric", np.array(6.0)).overlap
     G = (2 / np.pi) * data.y[:, None, None] * np.array([[0.0, 1.0], [1.0, 0.0]])
     T = G @ np.linalg.inv(np.eye(2) + G)
     np.testing.assert_allclose(memory, np.einsum("ij,njk,nk->ni", np.eye(2) - Q, T, data.X @ W), atol=1e-9)
@@ -243,7 +243,7 @@ def test_a_weak_direction_behind_a_larger_eigenvalue(learner):
     """For z1^2 + 0.4 z2^2 the operator of z2 has an outlier of z1 above its own; each direction is still found."""
     model = sv.MultiIndex("z1**2 + 0.4*z2**2")
     alpha = 12.0
-    law = model.multi_channel.label_law()
+    law = model.channel.label_law()
     spectra = [block_spectrum(law, block, learner.kind, np.array(alpha)) for block in label_blocks(law)]
     assert sorted(found.larger for found in spectra) == [0, 1]
     predicted = spectral_theory(model, learner, np.array([alpha]))["overlap"][0]

@@ -125,7 +125,14 @@ def test_the_sign_of_z_adds_nothing(learner):
     np.testing.assert_allclose(clean, folded, atol=1e-9)
 
 
-@pytest.mark.parametrize("model", [ABS, WINDOW, NOISY_SQUARE], ids=["abs", "window", "noisy square"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(ABS, id="abs"),
+        pytest.param(WINDOW, id="window", marks=pytest.mark.slow),
+        pytest.param(NOISY_SQUARE, id="noisy square", marks=pytest.mark.slow),
+    ],
+)
 def test_spectral_methods_stay_below_message_passing(model):
     alpha = np.linspace(0.0, 6.0, 40)
     amp, symmetric, asymmetric = (

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels import GenericChannel, LevelSetChannel, channel_of
+from solvable.channels import GenericChannel, LevelSetChannel, ScalarChannel, channel_of
 from solvable.channels.base import TargetChannel
 from solvable.channels.exponents import generative_exponent, label_spectrum, threshold, weak_recovery
 from solvable.channels.factory import MOST_PROJECTIONS, refuse_tiny_noise
@@ -138,6 +138,7 @@ def diagnose(target: str | Target | TargetChannel | Callable[..., Any] | MultiIn
 def _in_one_direction(model: MultiIndex) -> Diagnosis:
     """One projection: a staircase of one step, from the law of the label and the Hermite expansion alone."""
     channel = model.channel
+    assert isinstance(channel, ScalarChannel)
     coefficients = hermite_coefficients(model.target, _SEARCHED_DEGREE)
     information = information_exponent(coefficients)
     noiseless = LevelSetChannel(channel.landscape)
