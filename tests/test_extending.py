@@ -34,7 +34,8 @@ def test_theory_is_the_closed_form(example):
     alpha = np.array([0.0, 0.3, 1.0, 2.0, 10.0])
     prediction = sv.predict(example.LinearRegression(noise=0.5), example.Ridge(penalty=0.1), alpha=alpha)
     assert np.all(prediction.converged)
-    closed, _ = ridge(alpha, noise=0.5, penalty=0.1, numpy=np)
+    with np.errstate(invalid="ignore"):  # without data there is no overlap
+        closed, _ = ridge(alpha, noise=0.5, penalty=0.1, numpy=np)
     np.testing.assert_allclose(prediction["estimation_error"], closed["estimation_error"], rtol=1e-8)
 
 

@@ -84,14 +84,14 @@ def test_every_step_follows_state_evolution(model, loss, penalty, alpha):
         rng = np.random.default_rng([seed, 7])
         data = model.sample(rng, d, alpha=alpha)
         with jax.enable_x64(True):
-            output = ProximalOutput(SampleLoss(loss, data.y), d)
-            signal = PenalisedSignal(penalty, output, 1.0)
+            output = ProximalOutput(SampleLoss(loss, data.y))
+            signal = PenalisedSignal(penalty)
 
             def keep(t, W, seed=seed, data=data):
                 path[seed, t] = np.mean(W * data.truth), np.mean(W**2)
 
             zero = np.zeros((d, 1))
-            amp(Dense(data.X), output, signal, zero, rng, damping=1.0, max_steps=steps, vmin=0.0, callback=keep)
+            amp(Dense(data.X), output, signal, zero, rng, damping=1.0, max_steps=steps, callback=keep)
     mixture = tuple(np.array(column, float) for column in zip(*model.prior.mixture(), strict=True))
     with jax.enable_x64(True):
         problem = Problem(loss, label_model(model, loss, facts(model)), penalty, mixture)

@@ -2,14 +2,18 @@ r"""Approximate message passing: one loop for any measurement operator and any p
 
 The unknown is $W^*$ (d x p), seen through $z_i = (X W^*)_i$ and labels $y_i \sim P(y|z_i)$. Each step is
 
-    V     = I - Q,  Q = W^T W / d, eigenvalues clipped to [vmin, 1]   posterior covariance of z, from the norm
+    V     = I - Q,  Q = W^T W / d, eigenvalues clipped to [vmin, 1]   covariance of z left by a posterior mean
     Omega = X W - O                                       leave-one-out mean of z; O is the memory of the correction
     g     = g_out(y, Omega, V)                            output denoiser: V^-1 (E[z | y, Omega, V] - Omega), or a prox
     a     = -(1/d) sum_i dg_i / dOmega_i                  Onsager coefficient: the empirical derivative, any sign
     B     = X^T g + W a                                   W* seen through Gaussian noise, at precision A
-    W'    = f(B),  R = mean_k df_k / dB_k                 signal denoiser and its mean response
+    W'    = f(B, a),  R = mean_k df_k / dB_k              signal denoiser and its mean response
     W    <- W + damping (W' - W)
     O    <- O + damping (g R - O)                         the same damping: the exact correction of the damped iteration
+
+V is that of a posterior mean unless a side says otherwise: the signal, whose V then moves as slowly as W (a penalised
+estimate has V = R), or the labels, where their scatter shows it. Likewise A is read off the norm of B or is a, as the
+signal chooses.
 
 Two roles that naive versions give to one matrix are kept apart: the Onsager coefficient is the measured derivative,
 never clipped, while noise levels come from norms (V from W, A from B). With one matrix for both, or with W damped and
@@ -25,7 +29,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -33,47 +37,12 @@ import scipy.linalg
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
 from solvable.engine.operators import Operator
+from solvable.engine.sides import OutputDenoiser, OutputStep, SignalDenoiser, SignalStep
+from solvable.numerics.symmetric import compose, eigh, times
 
 _RATIO_OFFSET = 0.05
 _RATIO_TOLERANCE = 0.2
 _RECOVERED_MOST = 1e-3
-
-
-class OutputStep(NamedTuple):
-    """What the labels say: `g` (n, p), and `minus_derivative` (p, p), the mean over samples of $-dg_i/d\\Omega_i$.
-
-    `log_Z()` gives the log evidence $\\log Z_{out}(y_i, \\Omega_i, V)$ of each label, (n,); None where there is none.
-    It is a function because only the last step's is needed.
-    """
-
-    g: np.ndarray
-    minus_derivative: np.ndarray
-    log_Z: Callable[[], np.ndarray] | None = None
-
-
-class SignalStep(NamedTuple):
-    """What the prior makes of B: `estimate` (d, p); `response` R (p, p), the mean Jacobian of the estimate in B, which
-    is the mean posterior covariance of a row; `precision` A (p, p).
-
-    `log_partition()` gives the sum over rows of $\\log\\int dP(w)\\, e^{B_k w - w A w/2}$; None where there is none.
-    """
-
-    estimate: np.ndarray
-    response: np.ndarray
-    precision: np.ndarray
-    log_partition: Callable[[], float] | None = None
-
-
-class OutputDenoiser(Protocol):
-    """Maps (Omega (n, p), V (p, p)) to an `OutputStep`; holds the labels."""
-
-    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep: ...
-
-
-class SignalDenoiser(Protocol):
-    """Maps B (d, p) to a `SignalStep`; finds the precision A of B by itself, usually with `precision_from_norm`."""
-
-    def __call__(self, B: np.ndarray) -> SignalStep: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,9 +66,11 @@ class AMPReport:
     since there g -> 0 rightly.
     `log_likelihood` is the mean leave-one-out log evidence of the labels and ranks the ends of different starts;
     `free_entropy` is the Bethe free entropy per unknown. Both are None if the denoisers do not provide them.
+    `proposal` is what the signal side last proposed, of which `estimate` is the damped form: zeros are exact in it.
     """
 
     estimate: np.ndarray
+    proposal: np.ndarray
     V: np.ndarray
     A: np.ndarray
     Omega: np.ndarray
@@ -165,6 +136,7 @@ def amp(
     floor = 0.01 / d
     W = start
     onsager = np.zeros((n, p)) if memory is None else np.array(memory, dtype=float)
+    said: np.ndarray | None = None
     trace: list[tuple[np.ndarray, ...]] = []
     last: _Step | None = None
     stillness, status = _Stillness(floor, tolerance, vmin, patience, p), Status.MAX_STEPS
@@ -183,29 +155,32 @@ def amp(
             Q = W.T @ W / d
             q, u = eigh(Q)
         v = np.minimum(np.maximum(1 - q, vmin), 1.0)
-        V = compose(v, u)
+        V = compose(v, u) if said is None else said
         Omega = operator.forward(W)
         Omega -= onsager
         out = output(Omega, V)
+        V = V if out.variance is None else out.variance
         a = (n / d) * out.minus_derivative
         B = operator.adjoint(out.g)
         B += times(W, a)
         if not np.isfinite(B).all():
             status = Status.NONFINITE
             break
-        new = signal(B)
+        new = signal(B, a)
         step = new.estimate - W
         change = np.sqrt(_diagonal(step.T @ step, u) / (d * q))
         if not np.isfinite(change).all():
             status = Status.NONFINITE
             break
+        by_norm = out.variance is None and new.variance is None
         trace.append((Q, V, new.precision, change))
-        last = _Step(V, Omega, B, a, out, new, u, v)
+        last = _Step(V, Omega, B, a, out, new, u, v if by_norm else _diagonal(V, u))
+        said = None if new.variance is None else V + damping * (new.variance - V)
         step *= damping
         W = W + step
         onsager *= 1 - damping
         onsager += times(out.g, damping * new.response)
-        if stillness.reached(q.tolist(), change.tolist()):
+        if stillness.reached(q.tolist(), change.tolist(), by_norm):
             status = Status.CONVERGED
             break
 
@@ -222,76 +197,25 @@ class _Stillness:
         self._width, self._patience = math.sqrt(self._recovered), patience
         self._before, self._steps = [np.inf] * p, 0
 
-    def reached(self, q: list[float], moves: list[float]) -> bool:
-        """Whether the run is over, given the self-overlap of each direction and its relative change."""
+    def reached(self, q: list[float], moves: list[float], by_norm: bool) -> bool:
+        """Whether the run is over, given the self-overlap of each direction and its relative change.
+
+        Only where V is had from the norm does a norm of one mean that a direction is recovered.
+        """
         dead, settled = False, True
         for q_j, now, before in zip(q, moves, self._before, strict=True):
             if q_j <= self._live:
                 dead = True
             elif now >= self._tolerance:
-                settled &= 1 - q_j <= self._recovered and 0.9 * before < now < self._width
+                settled &= by_norm and 1 - q_j <= self._recovered and 0.9 * before < now < self._width
         self._before = moves
         self._steps = self._steps + 1 if settled else 0
         return self._steps > (self._patience if dead else 1)
 
 
-def times(rows: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """rows @ M, without the slow product of a long column with one number."""
-    return rows * M[0, 0] if M.shape == (1, 1) else rows @ M
-
-
-def eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors of a symmetric matrix, without the LAPACK call for one direction."""
-    return (S[0], np.ones((1, 1))) if S.shape == (1, 1) else np.linalg.eigh(S)
-
-
-def compose(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """The symmetric matrix with these eigenvalues and eigenvectors."""
-    return values[:, None] if len(values) == 1 else (vectors * values) @ vectors.T
-
-
 def _diagonal(S: np.ndarray, u: np.ndarray) -> np.ndarray:
     """$u_j^T S u_j$ for each column of u, for a positive S."""
     return S[0] if len(S) == 1 else np.abs(((S @ u) * u).sum(axis=0))
-
-
-def precision_from_norm(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The precision A of $B = W^* A + G A^{1/2}$ for a prior of zero mean and unit covariance: $A^2 + A = B^T B / d$.
-
-    Given by its eigenvalues and eigenvectors.
-    """
-    if B.shape[1] == 1:
-        return np.array([0.5 * (math.sqrt(1 + 4 * float(np.vdot(B, B)) / len(B)) - 1)]), np.ones((1, 1))
-    s, u = eigh(B.T @ B / B.shape[0])
-    return 0.5 * (np.sqrt(1 + 4 * np.maximum(s, 0)) - 1), u
-
-
-def gaussian_signal(B: np.ndarray) -> SignalStep:
-    """The signal denoiser of the prior N(0, I_p): $f(B) = B (I + A)^{-1}$, so that Q = I - (I + A)^{-1} by itself."""
-    a, u = precision_from_norm(B)
-    R = compose(1 / (1 + a), u)
-    estimate = B @ R
-
-    def log_partition() -> float:
-        return float(0.5 * np.vdot(B, estimate) - 0.5 * B.shape[0] * np.log1p(a).sum())
-
-    return SignalStep(estimate, R, compose(a, u), log_partition)
-
-
-def differentiated(g_out: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> OutputDenoiser:
-    """An output denoiser from `g_out(Omega, V)` alone: the mean derivative by central differences, 2 p more calls.
-
-    The step scales with the smallest posterior width, $10^{-4} \\lambda_{min}(V)^{1/2}$, since g varies on that scale.
-    """
-
-    def denoise(Omega: np.ndarray, V: np.ndarray) -> OutputStep:
-        p = Omega.shape[1]
-        h = 1e-4 * np.sqrt(np.linalg.eigvalsh(V)[0])
-        columns = [(g_out(Omega + h * e, V) - g_out(Omega - h * e, V)).mean(axis=0) / (2 * h) for e in np.eye(p)]
-        D = np.stack(columns, axis=1)
-        return OutputStep(g_out(Omega, V), -0.5 * (D + D.T))
-
-    return denoise
 
 
 class _Step(NamedTuple):
@@ -311,12 +235,13 @@ def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: i
     if last is None:
         nan, none = np.full((p, p), np.nan), np.empty(0)
         history = History(np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p)))
-        return AMPReport(W, nan, nan, np.full((n, p), np.nan), status, 0, none, none, None, None, history)
+        return AMPReport(W, W, nan, nan, np.full((n, p), np.nan), status, 0, none, none, None, None, history)
     Q, V, precision, change = (np.stack(column) for column in zip(*trace, strict=True))
     g, A, log_Z = last.out.g, last.new.precision, last.out.log_Z
     directions = last.u[:, (W.shape[0] * last.v > 1) & (last.v > vmin)]
     return AMPReport(
         estimate=W,
+        proposal=last.new.estimate,
         V=last.V,
         A=A,
         Omega=last.Omega,

@@ -2,6 +2,7 @@ r"""Recovering a d x L matrix S of known singular values from $Y = S + \sqrt\kap
 
 With singular values in units of $\sqrt L$ and c = d/L the best estimator invariant under rotations maps x to
 $f(x) = x - \kappa a(x)$, $a(x) = (1 - c)/x + 2 c\, x\, \mathrm{Re}\, g_Y(x^2)$, and its mean square error per entry is
+[troiani2022optimal]
 
     mmse(kappa) = kappa - kappa^2 E a(x)^2 = E t - E f(x)^2.
 """
@@ -14,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from solvable.numerics.roots import halving
 from solvable.spectra.law import Law, ratio
 from solvable.spectra.rectangular import NODES, RectangularSum, rectangular_sum, score
 
@@ -45,15 +47,9 @@ def rectangular_mmse_forms(mean: Any, found: RectangularSum) -> tuple[Any, Any]:
     return by_score, mean - (found.weight * shrunk**2).sum(-1)
 
 
-@functools.partial(jax.jit, static_argnames="nodes")
-def optimal_singular_values(law: Law, beta: Any, kappa: Any, x: Any, nodes: int = NODES) -> jax.Array:
-    """f(x) for singular values inside the bulk of Y or outside it, as finite matrices have them."""
-    return optimal_singular_values_of(law, beta, rectangular_sum(law, beta, kappa, nodes), x)
-
-
 @jax.jit
 def optimal_singular_values_of(law: Law, beta: Any, found: RectangularSum, x: Any) -> jax.Array:
-    """The same where the law of Y is at hand.
+    """f(x) for singular values inside the bulk of Y or outside it, as finite matrices have them.
 
     The root omega of z(omega) = x^2 is complex inside the bulk, where Newton's method starts from the nodes of the law
     of Y. Outside omega is real, z increases with it, and an interval is halved.
@@ -63,11 +59,8 @@ def optimal_singular_values_of(law: Law, beta: Any, found: RectangularSum, x: An
     low, high = _real_bracket(found, x, beta)
     inside = high < low
 
-    def halve(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        low, high = bracket
-        middle = (low + high) / 2
-        beyond = jnp.real(_square(law, c, kappa, middle + 0j)[0]) > x**2
-        return jnp.where(beyond, low, middle), jnp.where(beyond, middle, high)
+    def beyond(omega: jax.Array) -> jax.Array:
+        return jnp.real(_square(law, c, kappa, omega + 0j)[0]) > x**2
 
     def newton(_: int, omega: jax.Array) -> jax.Array:
         z, rate = _square(law, c, kappa, omega)[:2]
@@ -77,8 +70,7 @@ def optimal_singular_values_of(law: Law, beta: Any, found: RectangularSum, x: An
     start = (jnp.interp(x, found.x, found.p) + 1j * jnp.interp(x, found.x, found.q)) ** 2
     in_bulk = jax.lax.fori_loop(0, _NEWTON, newton, start)
     safe = jnp.where(inside, found.p[-1] ** 2, low), jnp.where(inside, found.p[-1] ** 2, high)
-    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, safe)
-    omega = jnp.where(inside, in_bulk, (low + high) / 2)
+    omega = jnp.where(inside, in_bulk, halving(beyond, *safe, _HALVINGS).middle)
     return x - kappa * score(beta, x, _square(law, c, kappa, omega)[2])
 
 

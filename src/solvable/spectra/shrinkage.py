@@ -1,10 +1,10 @@
 r"""The optimal eigenvalue denoiser for matrices of finite size: the limit's, smoothed at the edges and bounded.
 
-In the limit an eigenvalue y of $Y = A + \sqrt D Z$ is mapped to $f(y) = y - 2 D\, \mathrm{Re}\, g_Y(y)$, which has an
-infinite slope just outside each edge of the bulk. At size d an edge is $\sqrt D d^{-2/3}$ wide, and a slope that large
-is an artefact that makes iterations oscillate along single eigenvectors. Here $g_Y$ is taken at $y + i\eta$ instead,
-which averages the slope over a width $\eta$; the error that this adds is of order $\eta^2$. And an eigenvalue that
-fluctuates far out of the bulk is not mapped outside the support of A.
+In the limit an eigenvalue y of $Y = A + \sqrt D Z$ is mapped to $f(y) = y - 2 D\, \mathrm{Re}\, g_Y(y)$
+[bun2016rotational], which has an infinite slope just outside each edge of the bulk. At size d an edge is $\sqrt D
+d^{-2/3}$ wide, and a slope that large is an artefact that makes iterations oscillate along single eigenvectors. Here
+$g_Y$ is taken at $y + i\eta$ instead, which averages the slope over a width $\eta$; the error that this adds is of
+order $\eta^2$. And an eigenvalue that fluctuates far out of the bulk is not mapped outside the support of A.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _AVERAGED = 8
 _MOST = 60
 
 
-class Shrinkage(NamedTuple):
+class ShrunkEigenvalues(NamedTuple):
     r"""The shrunk eigenvalues f (d,), and the divergence of $Y \mapsto \hat A$ over symmetric matrices:
     $\sum_{i<j} (f_i - f_j)/(y_i - y_j) + \sum_i f'(y_i)$."""
 
@@ -29,7 +29,7 @@ class Shrinkage(NamedTuple):
 
 
 @jax.jit
-def shrink(law: Law, D: Any, y: Any, width: Any) -> Shrinkage:
+def shrink(law: Law, D: Any, y: Any, width: Any) -> ShrunkEigenvalues:
     r"""f at the eigenvalues `y`, with $\eta$ = `width` > 0, clipped to the support of A.
 
     $g_Y(z) = g_A(w)$ where w is the root of $w + D g_A(w) = z$ in the upper half-plane, so that
@@ -45,7 +45,7 @@ def shrink(law: Law, D: Any, y: Any, width: Any) -> Shrinkage:
     gaps = y[:, None] - y
     close = jnp.abs(gaps) < 1e-6 * width
     ratios = jnp.where(close, (slopes[:, None] + slopes) / 2, (values[:, None] - values) / jnp.where(close, 1.0, gaps))
-    return Shrinkage(values, (jnp.sum(ratios) + jnp.sum(slopes)) / 2)
+    return ShrunkEigenvalues(values, (jnp.sum(ratios) + jnp.sum(slopes)) / 2)
 
 
 def subordinate(law: Law, D: Any, z: jax.Array) -> jax.Array:

@@ -11,18 +11,18 @@ import itertools
 
 import numpy as np
 
+from solvable.numerics.roots import halving
+from solvable.numerics.subspaces import complement, tidy
 from solvable.targets.axis_breaks import axis_breaks, factors, is_singular
-from solvable.targets.breaks import _numeric_breaks
+from solvable.targets.breaks import numeric_breaks
 from solvable.targets.directions import (
     Function,
     close,
-    complement,
     distinct_directions,
     gradient_span,
     gradients,
     jump_normals,
     span,
-    tidy_basis,
     typical_points,
 )
 from solvable.targets.expression import break_expressions, evaluate
@@ -30,6 +30,8 @@ from solvable.targets.target import Target
 
 _SEGMENTS = 1536
 _MAX_NORMALS = 12
+_SIMPLE = 1e-9
+"""Values show directions to about this: a subspace farther from one of simple fractions is another one."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -38,7 +40,7 @@ def relevant_directions(target: Target) -> np.ndarray:
 
     A direction v is left out when g(z + t v) = g(z) at all of many random points. r' = 0 for a constant.
     """
-    found = tidy_basis(_relevant(target.numpy, target.projections))
+    found = tidy(_relevant(target.numpy, target.projections), _SIMPLE)
     found.flags.writeable = False
     return found
 
@@ -53,7 +55,7 @@ def adapted_basis(target: Target) -> np.ndarray:
     relevant = relevant_directions(target)
     normals = _plane_normals(target)
     inside = np.linalg.norm(normals @ relevant @ relevant.T - normals, axis=1) < 1e-6
-    found = tidy_basis(relevant, _orthogonal_subset(normals[inside][:_MAX_NORMALS]))
+    found = tidy(relevant, _SIMPLE, _orthogonal_subset(normals[inside][:_MAX_NORMALS]))
     found.flags.writeable = False
     return found
 
@@ -113,15 +115,17 @@ def zero_sets(target: Target) -> tuple[np.ndarray, np.ndarray]:
 
         sign = np.sign(value(start))
         rows = sign * np.sign(value(end)) < 0
-        low, high, sign = start[rows], end[rows], sign[rows]
-        for _ in range(50):
-            middle = (low + high) / 2
-            same = (np.sign(value(middle)) == sign)[:, None]
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        gradient, smooth = gradients(value, low)
+        first, line, side = start[rows], (end - start)[rows], sign[rows]
+
+        def other_side(t: np.ndarray, value=value, first=first, line=line, side=side) -> np.ndarray:
+            return np.sign(value(first + t[:, None] * line)) != side
+
+        share = halving(other_side, np.zeros(len(first)), np.ones(len(first)), 50).low
+        on = first + share[:, None] * line
+        gradient, smooth = gradients(value, on)
         size = np.linalg.norm(gradient, axis=1)
         keep = smooth & (size > 0)
-        points.append(low[keep])
+        points.append(on[keep])
         normals.append(gradient[keep] / size[keep, None])
     return np.concatenate(points), np.concatenate(normals)
 
@@ -139,7 +143,7 @@ def _breaks_by_values(target: Target) -> tuple[np.ndarray, np.ndarray]:
         line /= np.linalg.norm(line)
 
         def on_line(at: np.ndarray, line=line) -> np.ndarray:
-            return _numeric_breaks(lambda t: target.numpy(at + t[:, None] * line), 5.0)
+            return numeric_breaks(lambda t: target.numpy(at + t[:, None] * line), 5.0)
 
         here = on_line(base)
         if not here.size:

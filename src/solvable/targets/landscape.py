@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from solvable.core.errors import TargetError
-from solvable.numerics.gaussian import RADIUS
-from solvable.targets.hermite import refuse_infinite_variance
+from solvable.numerics.gaussian import RADIUS, normal_density, panels
+from solvable.numerics.roots import golden_section, halving
 from solvable.targets.target import Target
 
 _GRID = 6001
@@ -164,18 +164,38 @@ def _refuse_undefined(target: Target, grid: np.ndarray, values: np.ndarray) -> N
             )
 
 
+def refuse_infinite_variance(target: Target, breaks: np.ndarray) -> None:
+    """Raise a `TargetError` if E[g^2] diverges, at a pole or in the tails."""
+    distance = 2.0 ** -np.arange(20, 41, 5)
+    for location in breaks:
+        for side in (-1.0, 1.0):
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                size = np.abs(target.numpy((location + side * distance)[:, None]))
+                shells = size**2 * distance
+            # Shells that halve in width must lose mass for the integral of g^2 to exist.
+            if size[-1] > 1e3 and not shells[-1] < 0.75 * shells[0]:
+                raise TargetError(
+                    f"the target {target.name!r} has infinite variance: it diverges too fast at z = {location:.6g}"
+                )
+    z, weight = panels([-37.0, -24.0, -16.0, -12.0, -6.0, 0.0, 6.0, 12.0, 16.0, 24.0, 37.0], 32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mass = target.numpy(z[:, None]) ** 2 * weight * normal_density(z)
+    mass = np.where(np.isnan(mass), np.inf, mass)
+    if not mass[np.abs(z) > 12].sum() <= 1e-6 * mass[np.abs(z) <= 12].sum():
+        raise TargetError(
+            f"the target {target.name!r} grows too fast: its variance is infinite, or comes from |z| > 12, which no "
+            "sample ever reaches"
+        )
+
+
 def _turning_points(target: Target, grid: np.ndarray, slopes: np.ndarray, breaks: np.ndarray) -> np.ndarray:
     """Zeros of g' between the breaks: sign changes, and inflections where g' touches zero."""
     left, right = grid[:-1], grid[1:]
     same_piece = np.searchsorted(breaks, left) == np.searchsorted(breaks, right)
     change = same_piece & (slopes[:-1] * slopes[1:] < 0)
     exact = grid[slopes == 0]
-    low, high, sign = left[change], right[change], np.sign(slopes[:-1][change])
-    for _ in range(60):
-        middle = (low + high) / 2
-        rises = np.sign(target.value_and_slope(middle)[1]) == sign if middle.size else np.zeros(0, bool)
-        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    turning = (low + high) / 2
+    sign = np.sign(slopes[:-1][change])
+    turning = halving(lambda z: np.sign(target.value_and_slope(z)[1]) != sign, left[change], right[change]).middle
     return np.concatenate([turning, _touching(target, grid, slopes, same_piece), _isolated(exact, grid)])
 
 
@@ -185,13 +205,7 @@ def _touching(target: Target, grid: np.ndarray, slopes: np.ndarray, same_piece: 
     scale = np.median(size) + 1e-300
     inner = (size[1:-1] <= size[:-2]) & (size[1:-1] <= size[2:]) & (size[1:-1] > 0) & same_piece[1:] & same_piece[:-1]
     index = 1 + np.nonzero(inner & (size[1:-1] < 1e-2 * scale) & (np.sign(slopes[:-2]) == np.sign(slopes[2:])))[0]
-    low, high = grid[index - 1], grid[index + 1]
-    golden = (np.sqrt(5) - 1) / 2
-    for _ in range(50):
-        a, b = high - golden * (high - low), low + golden * (high - low)
-        better_left = np.abs(target.value_and_slope(a)[1]) < np.abs(target.value_and_slope(b)[1])
-        low, high = np.where(better_left, low, a), np.where(better_left, b, high)
-    points = (low + high) / 2
+    points = golden_section(lambda z: np.abs(target.value_and_slope(z)[1]), grid[index - 1], grid[index + 1]).middle
     if not points.size:
         return points
     return points[np.abs(target.value_and_slope(points)[1]) < 1e-9 * scale]
@@ -214,18 +228,14 @@ def _flat_ends(target: Target, grid: np.ndarray) -> np.ndarray:
     long_run[1:-1] = equal[1:-1] & (equal[:-2] | equal[2:])
     starts = np.nonzero(long_run[1:] & ~long_run[:-1])[0] + 1
     stops = np.nonzero(~long_run[1:] & long_run[:-1])[0] + 1
-    ends = []
+    outside, within, level = [], [], []
     for index, inside in ((starts, 1), (stops, -1)):
         for i in index:
-            flat_value, low, high = values[i], grid[i - inside], grid[i]
-            if values[i - inside] == flat_value:
-                continue
-            for _ in range(60):
-                middle = (low + high) / 2
-                is_flat = target.numpy(np.array([[middle]]))[0] == flat_value
-                low, high = (low, middle) if is_flat else (middle, high)
-            ends.append((low + high) / 2)
-    return np.array(ends)
+            if values[i - inside] != values[i]:
+                outside.append(grid[i - inside])
+                within.append(grid[i])
+                level.append(values[i])
+    return halving(lambda z: target.numpy(z[:, None]) == np.array(level), np.array(outside), np.array(within)).middle
 
 
 def _merge(breaks: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -185,7 +185,7 @@ def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, 
     command = [
         "from solvable.cli.app import run",
         "import sys",
-        "from toys import learners",
+        "from toys import learners, ridge",
         "if __name__ == '__main__': sys.exit(run(sys.argv[1:]))",
     ]
     (tmp_path / "sweep.toml").write_text(

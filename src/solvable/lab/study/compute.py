@@ -25,7 +25,7 @@ from solvable.lab.study.plan import (
 )
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
-from solvable.targets.hermite_tensor import hermite_tensor, kernel_error
+from solvable.targets.hermite import hermite_tensor, kernel_error
 from solvable.targets.target import Target
 from solvable.verbs.predict import POINT_FAILURES
 from solvable.verbs.thresholds import thresholds

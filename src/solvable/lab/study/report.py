@@ -13,7 +13,7 @@ from solvable.lab.curve import Agreement
 from solvable.lab.curve.entries import entry_groups, group_mean
 from solvable.lab.study.document import Block, Code, Heading, Line, Listing, Paragraph, Picture, Table
 from solvable.lab.study.figure import reached_by_amp
-from solvable.models.index.diagnosis_text import directions_text
+from solvable.models.index.diagnosis.text import directions_text
 from solvable.priors import Gaussian
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from solvable.core.model import Data
 from solvable.core.precision import float64
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
-from solvable.engine.amp import OutputStep, SignalStep, amp
+from solvable.engine.amp import amp
 from solvable.engine.erm import ERM
 from solvable.engine.operators import Dense
+from solvable.engine.sides import OutputStep, SignalStep
 from solvable.models.index.erm_direct import Minimum, minimise
 from solvable.models.index.erm_labels import check_loss, facts
 from solvable.models.index.erm_metrics import METRICS, estimate_metrics
@@ -32,38 +33,31 @@ _TOLERANCE = 1e-9
 _DAMPINGS = {0.7: 1000, 0.3: 2000}
 """The weights of a new step that are tried in turn, with the most steps of each."""
 _WIDEST = 1e9
+_LEAST_V = 1e-12
 _GRID = 150
 
 
 class ProximalOutput:
-    """The output denoiser of a loss; `V` is set by the signal side, `A` read by it."""
+    """The output denoiser of a loss."""
 
-    def __init__(self, samples: SampleLoss, unknowns: int):
-        self._samples, self._unknowns = samples, unknowns
-        self.V, self.A = 1.0, float("nan")
+    def __init__(self, samples: SampleLoss):
+        self._samples = samples
 
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
-        _, g, h = self._samples.step(Omega[:, 0], self.V)
-        mean = float(np.mean(h))
-        self.A = mean * len(h) / self._unknowns
-        return OutputStep(g[:, None], np.full((1, 1), mean))
+        _, g, h = self._samples.step(Omega[:, 0], float(V[0, 0]))
+        return OutputStep(g[:, None], np.full((1, 1), np.mean(h)))
 
 
 class PenalisedSignal:
-    """The signal denoiser of a penalty, at the precision that the labels found; V moves as slowly as the weights.
+    """The signal denoiser of a penalty, at the precision that the labels found; V is its response."""
 
-    `estimate` is the last one: a lasso's zeros are exact there, and not in the damped iterate.
-    """
+    def __init__(self, penalty: Penalty):
+        self._penalty = penalty
 
-    def __init__(self, penalty: Penalty, output: ProximalOutput, damping: float):
-        self._penalty, self._output, self._damping = penalty, output, damping
-        self.estimate = np.zeros((0, 1))
-
-    def __call__(self, B: np.ndarray) -> SignalStep:
-        A = self._output.A
-        self.estimate, response = self._penalty.denoise(B, A)
-        self._output.V += self._damping * (max(response, 1e-12) - self._output.V)
-        return SignalStep(self.estimate, np.full((1, 1), response), np.full((1, 1), A))
+    def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
+        estimate, response = self._penalty.denoise(B, float(precision[0, 0]))
+        variance = np.full((1, 1), max(response, _LEAST_V))
+        return SignalStep(estimate, np.full((1, 1), response), precision, variance)
 
 
 @simulation(MultiIndex, ERM, references=("rangan2011generalized", "vilucchio2023asymptotic"))
@@ -118,21 +112,18 @@ def _message_passing(learner: ERM, data: Data, rng: np.random.Generator) -> Mini
     samples = SampleLoss(learner.loss, data.y)
     done = 0
     for damping, steps in _DAMPINGS.items():  # smaller steps where the first do not settle
-        output = ProximalOutput(samples, d)
-        signal = PenalisedSignal(learner.penalty, output, damping)
         report = amp(
             Dense(data.X),
-            output,
-            signal,
+            ProximalOutput(samples),
+            PenalisedSignal(learner.penalty),
             np.zeros((d, 1)),
             rng,
             damping=damping,
             max_steps=steps,
             tolerance=_TOLERANCE,
-            vmin=0.0,  # V is the response of the weights, and has no floor
         )
         done += report.iterations
         if report.converged:
             break
-    estimate = signal.estimate if report.converged else report.estimate
+    estimate = report.proposal if report.converged else report.estimate
     return Minimum(estimate[:, 0], report.converged, done)

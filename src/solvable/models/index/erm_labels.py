@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr
 
-from solvable.channels.closed import Probit
+from solvable.channels.closed import Logit, Probit
 from solvable.channels.label_models import (
     ClassLabels,
     LabelModel,
@@ -17,7 +17,6 @@ from solvable.channels.label_models import (
     LogisticClasses,
     PiecewiseClasses,
 )
-from solvable.channels.logit import Logit
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
 from solvable.core.errors import NotSolvable, bad_parameter

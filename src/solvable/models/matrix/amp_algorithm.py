@@ -32,7 +32,8 @@ from solvable.core.learners import AMP
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.core.status import Status
-from solvable.engine.amp import AMPReport, OutputStep, SignalStep, amp
+from solvable.engine.amp import AMPReport, amp
+from solvable.engine.sides import OutputStep, SignalStep
 from solvable.models.matrix.instance import MatrixData, scores
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
@@ -88,33 +89,28 @@ class PackedFeatures:
 
 
 class ScatteredLabels:
-    """The output denoiser of Gaussian noise, whose variance `noise` (n, 1) differs between samples.
+    """The output denoiser of Gaussian noise, whose variance `noise` (n, 1) differs between samples; it measures V."""
 
-    `V` and `precision` are the V and A that the last step found.
-    """
-
-    def __init__(self, y: np.ndarray, noise: np.ndarray, unknowns: int):
-        self._y, self._noise, self._unknowns = y, noise, unknowns
-        self.V = self.precision = float("nan")
+    def __init__(self, y: np.ndarray, noise: np.ndarray):
+        self._y, self._noise = y, noise
 
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
         residual = self._y - Omega
-        self.V = max(float(np.mean(residual**2 - self._noise)), _SMALLEST_V)
-        information = 1 / (self._noise + self.V)
-        self.precision = float(np.sum(information)) / self._unknowns
-        return OutputStep(residual * information, np.full((1, 1), np.mean(information)))
+        variance = max(float(np.mean(residual**2 - self._noise)), _SMALLEST_V)
+        information = 1 / (self._noise + variance)
+        return OutputStep(residual * information, np.full((1, 1), np.mean(information)), np.full((1, 1), variance))
 
 
 class EigenvalueSignal:
     """The signal denoiser of a symmetric matrix of known spectrum; the precision is what the labels found."""
 
-    def __init__(self, law: Law, operator: PackedFeatures, labels: ScatteredLabels):
-        self._law, self._operator, self._labels = law, operator, labels
+    def __init__(self, law: Law, operator: PackedFeatures):
+        self._law, self._operator = law, operator
         self._mean, self._variance = float(law.mean), float(law.variance)
         self._scale = np.sqrt(operator.dimension / (operator.size * self._variance))
 
-    def __call__(self, B: np.ndarray) -> SignalStep:
-        d, N, A = self._operator.size, self._operator.dimension, self._labels.precision
+    def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
+        d, N, A = self._operator.size, self._operator.dimension, float(precision[0, 0])
         D = self.effective_noise(A)
         eigenvalues, vectors = np.linalg.eigh(self._operator.matrix(B / (A * self._scale)))
         # An edge is sqrt(D) d^(-2/3) wide. Inside the bulk the slope is about variance / (variance + D), to which
@@ -123,7 +119,7 @@ class EigenvalueSignal:
         found = shrink(self._law, D, eigenvalues + self._mean, width)
         shrunk = np.asarray(found.values) - self._mean
         estimate = self._scale * self._operator.vector((vectors * shrunk) @ vectors.T)
-        return SignalStep(estimate, np.full((1, 1), float(found.divergence) / (N * A)), np.full((1, 1), A))
+        return SignalStep(estimate, np.full((1, 1), float(found.divergence) / (N * A)), precision)
 
     def effective_noise(self, A: float) -> float:
         """D, the variance of the noise on A* at precision A."""
@@ -152,8 +148,8 @@ def run_amp(model: MatrixModel, learner: AMP, data: MatrixData, rng: np.random.G
     operator = PackedFeatures(data.operator)
     unit = np.sqrt(d * variance / operator.dimension) * operator.norms
     y = (data.y - mean * data.operator.forward(np.eye(d)))[:, None] / unit
-    labels = ScatteredLabels(y, float(model.noise) / unit**2, operator.dimension)
-    signal = EigenvalueSignal(law, operator, labels)
+    labels = ScatteredLabels(y, float(model.noise) / unit**2)
+    signal = EigenvalueSignal(law, operator)
     report = amp(
         operator,
         labels,
@@ -163,12 +159,11 @@ def run_amp(model: MatrixModel, learner: AMP, data: MatrixData, rng: np.random.G
         damping=float(learner.damping),
         max_steps=int(learner.max_steps),
         tolerance=float(learner.tolerance),
-        vmin=0.0,  # the floor of V is that of the labels; this one would stop a run early where |w|^2 > N
     )
     estimate = signal.estimate(report.estimate)
     details = _details(report) | {
-        "effective_noise": signal.effective_noise(labels.precision),
-        "expected_error": variance * labels.V,
+        "effective_noise": signal.effective_noise(float(report.A[0, 0])),
+        "expected_error": variance * float(report.V[0, 0]),
     }
     return Outcome(scores(estimate, data.truth), estimate, report.converged, details=details)
 

@@ -18,8 +18,10 @@ from solvable.core.learners import AMP
 from solvable.core.precision import float64
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
-from solvable.engine.amp import OutputStep, SignalStep, amp, precision_from_norm
+from solvable.engine.amp import amp
 from solvable.engine.operators import Dense
+from solvable.engine.sides import OutputStep, SignalStep
+from solvable.engine.signals.separable import precision_from_norm
 from solvable.models.matrix.bilinear_sequence import BilinearData, BilinearSequence, upright
 from solvable.spectra.rectangular import RectangularSum, rectangular_sums
 from solvable.spectra.rectangular_denoising import optimal_singular_values_of, rectangular_mmse_forms
@@ -41,7 +43,7 @@ class GaussianLabels:
         def log_Z() -> np.ndarray:
             return -0.5 * (residual[:, 0] ** 2 / variance + np.log(2 * np.pi * variance))
 
-        return OutputStep(residual / variance, np.full((1, 1), 1 / variance), log_Z)
+        return OutputStep(residual / variance, np.full((1, 1), 1 / variance), log_Z=log_Z)
 
 
 class SingularValueSignal:
@@ -51,7 +53,7 @@ class SingularValueSignal:
         self._shape = (d, L)
         self._law, self._beta = upright(rank / d, L / d)
 
-    def __call__(self, B: np.ndarray) -> SignalStep:
+    def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
         A = max(float(precision_from_norm(B)[0][0]), _LEAST_PRECISION)
         left, values, right = np.linalg.svd(B.reshape(self._shape) / A, full_matrices=False)
         unit = np.sqrt(max(self._shape))

@@ -19,7 +19,7 @@ import numpy as np
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
-from solvable.engine.transitions import Thresholds
+from solvable.engine.thresholds import Thresholds
 from solvable.models.matrix.bilinear_sequence import BilinearSequence, upright
 from solvable.models.matrix.effective_noise import solve
 from solvable.numerics.gaussian import gauss_legendre

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from solvable.core.registry import thresholds_of
-from solvable.engine.transitions import Thresholds
+from solvable.engine.thresholds import Thresholds
 from solvable.models.matrix import recovery
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing

@@ -1,0 +1,1 @@
+"""The signal sides: separable weights, penalised weights, and matrices known by their spectra."""
