@@ -75,6 +75,7 @@ def test_predictions_runs_and_thresholds_do_not_share_ids():
     assert len({*layout.theory, *layout.runs, *layout.marks}) == len(layout.points) == 3
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.text(max_size=3), finite, min_size=1, max_size=5), st.randoms())
 def test_the_order_of_axes_does_not_matter(axes, random):
     names = list(axes)
@@ -95,7 +96,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(values, values)
 def test_different_values_are_described_differently(a, b):
     assert same(a, a)

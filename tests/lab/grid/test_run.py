@@ -50,6 +50,7 @@ def test_values_do_not_depend_on_the_executor(tmp_path, alone, make):
     assert results(tmp_path) == alone
 
 
+@pytest.mark.slow
 def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
     def kill_one():
         wait_until(lambda: len(list(tmp_path.glob("points/*/*.json"))) > 2, 60)
@@ -77,6 +78,7 @@ def test_a_point_that_kills_its_worker_fails_alone(tmp_path):
     assert error.startswith("deadly, alpha = 1.6: no worker could compute it, 3 times: BrokenProcessPool")
     assert curve.dataset["status"].values[0].tolist() == [0] * 15 + [-3]
     np.testing.assert_array_equal(curve["overlap"][0, :15], alpha[:15] / 2)
+    assert "a worker died" in (tmp_path / "sweep.log").read_text() and active_children() == []
 
 
 @pytest.mark.parametrize("kind", sorted(sweep_toys.ERRORS))
@@ -175,6 +177,25 @@ def test_the_width_of_a_pool_is_the_number_of_its_workers():
     with crew(executor=Breaking(0, _failed)) as hands:
         assert hands.width() == (os.cpu_count() or 1)
     assert crews.BATCH > 1
+
+
+class OfDask(ThreadPoolExecutor):
+    """As the executor of a Dask client looks from here: it says how many threads its workers have."""
+
+    @property
+    def _client(self):
+        return self
+
+    def nthreads(self):
+        return {"one": 2, "two": 1}
+
+
+def test_an_executor_of_a_cluster_is_as_wide_as_the_cluster(tmp_path, alone):
+    with OfDask(3) as executor:
+        with crew(executor=executor) as hands:
+            assert hands.width() == 3
+        run(tmp_path, executor=executor)
+    assert results(tmp_path) == alone
 
 
 def test_infinite_fields_are_kept(tmp_path):

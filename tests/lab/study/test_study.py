@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,8 +17,10 @@ import pytest
 import solvable as sv
 from solvable.core.plain import to_json
 from solvable.lab.study import study
-from solvable.lab.study.compute import kernel_errors
+from solvable.lab.study.compute import compute, kernel_errors
+from solvable.lab.study.document import to_html, to_markdown
 from solvable.lab.study.plan import (
+    QUICK,
     Costs,
     Effort,
     affordable_size,
@@ -26,7 +29,7 @@ from solvable.lab.study.plan import (
     simulated_grid,
     trial_time,
 )
-from solvable.lab.study.report import error_in_words, exponent_in_words, ratio_in_words
+from solvable.lab.study.report import error_in_words, exponent_in_words, ratio_in_words, report
 
 FILES = ["theory.nc", "simulation.nc", "study.png", "study.pdf", "report.md", "report.html"]
 SMALL = {"d": 60, "seeds": 3, "quick": True, "progress": False}
@@ -87,9 +90,12 @@ def test_the_page_carries_its_figure_and_nothing_else(easy):
     assert not re.search(r"https?://|<script|<link|@import|url\(", page)
 
 
-def test_user_text_is_escaped(tmp_path):
-    found = study("where(z < 0.3, z, 2)", out=tmp_path, alpha=[1.0], **SMALL | {"seeds": 1})
-    page, text = (tmp_path / "report.html").read_text(), (tmp_path / "report.md").read_text()
+def test_user_text_is_escaped():
+    with ThreadPoolExecutor(1) as pool:
+        model = sv.MultiIndex("where(z < 0.3, z, 2)")
+        found = compute(model, 60, 1, np.array([1.0]), QUICK, pool, 1, False)
+    blocks = report(found, b"")
+    page, text = to_html(blocks, "Study"), to_markdown(blocks)
     assert "z < 0.3" not in page and "<code>where(z &lt; 0.3, z, 2)</code>" in page
     assert "# What it takes to learn `where(z < 0.3, z, 2)`" in text
     assert "The target is trivial" in text and "Two runs at a point are needed" in text and found.agreement == []
@@ -114,19 +120,25 @@ def test_several_projections(tmp_path):
     assert [one.metric.rstrip("_12") for one in found.agreement] == ["overlap", "generalization_error"]
 
 
-def test_thresholds_that_cannot_be_computed_come_from_the_staircase(tmp_path, monkeypatch):
+def computed(effort, d=20, seeds=1, ratios=None):
+    """What a study of phase retrieval finds, without figure and files."""
+    with ThreadPoolExecutor(1) as pool:
+        return compute(sv.MultiIndex("abs(z)"), d, seeds, ratios, effort, pool, 1, False)
+
+
+def test_thresholds_that_cannot_be_computed_come_from_the_staircase(monkeypatch):
     def fail(model):
         raise np.linalg.LinAlgError("singular")
 
     monkeypatch.setattr("solvable.lab.study.compute.thresholds", fail)
-    found = study("abs(z)", out=tmp_path, alpha=[0.3], **SMALL | {"seeds": 1})
+    found = computed(QUICK, ratios=np.array([0.3]))
     assert found.thresholds == {"weak_recovery": pytest.approx(0.5)}
 
 
-def test_noise_prior_and_functions_are_in_the_report(tmp_path):
+def test_noise_prior_and_functions_are_in_the_report():
     model = sv.MultiIndex("z", noise=0.25, prior="rademacher")
-    study(model, out=tmp_path, alpha=[0.5], **SMALL)
-    text = (tmp_path / "report.md").read_text()
+    with ThreadPoolExecutor(1) as pool:
+        text = to_markdown(report(compute(model, 60, 2, np.array([0.5]), QUICK, pool, 1, False), b""))
     assert "`y = z + sqrt(0.25) xi`" in text and "sv.study(MultiIndex(" in text
 
 
@@ -145,11 +157,12 @@ def test_agreement_counts_the_finite_dimension(easy):
     assert overlap.deviation < plain.deviation and overlap.standard_error >= 1 / 60
 
 
-def test_an_earlier_study_is_replaced(tmp_path):
+def test_an_earlier_study_is_replaced(easy, tmp_path, monkeypatch):
     for name in FILES:
         (tmp_path / name).write_text("earlier")
     (tmp_path / "notes.txt").write_text("mine")
-    study("abs(z)", out=tmp_path, alpha=[0.3], **SMALL)
+    monkeypatch.setattr("solvable.lab.study.run.compute", lambda *arguments: easy)
+    study("abs(z)", out=tmp_path)
     assert all(b"earlier" not in (tmp_path / name).read_bytes() for name in FILES)
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
@@ -207,16 +220,16 @@ def test_what_cannot_be_afforded_is_left_out():
     assert len(exact_grid(1.8, [], np.array([0.3, 1.5]), 10**6)) == 162
     assert Costs(amp=0.5, bayes=1.0).thresholds == 30.0
     measured = Costs.of(sv.MultiIndex("abs(z)"), 1.8)
-    assert 0 < measured.amp < 30 and 0 < measured.bayes < 30
+    assert 0 < measured.amp < np.inf and 0 < measured.bayes < np.inf
 
 
-def test_a_slow_target_is_studied_at_fewer_points_and_says_so(tmp_path, monkeypatch):
+def test_a_slow_target_is_studied_at_fewer_points_and_says_so(monkeypatch):
     monkeypatch.setattr("solvable.lab.study.compute.Costs.of", lambda model, top: Costs(amp=9.0, bayes=60.0))
-    options = SMALL | {"quick": False, "d": 30}
-    found = study("abs(z)", out=tmp_path, **options)
+    found = computed(Effort())
     assert found.thresholds == {"weak_recovery": pytest.approx(0.5)} == found.exact.thresholds
     assert found.exact.learners == ("amp",) and found.simulated.dataset.sizes["alpha"] == 3
-    assert len(found.remarks) == 3 and all(text in (tmp_path / "report.md").read_text() for text in found.remarks)
+    text = to_markdown(report(found, b""))
+    assert len(found.remarks) == 3 and all(remark in text for remark in found.remarks)
 
 
 def test_runs_keep_away_from_thresholds():
@@ -232,7 +245,7 @@ def test_the_size_of_the_runs_is_what_there_is_time_for():
     assert affordable_size(1.0, 7, Effort(), workers=2) == (500, 4)
     assert affordable_size(1.0, 7, Effort(), workers=4) == (500, 8)
     assert affordable_size(100.0, 7, Effort(), workers=2) == (200, 3)
-    assert 0 < trial_time(sv.MultiIndex("abs(z)"), [1.7]) < 60
+    assert trial_time(sv.MultiIndex("abs(z)"), [1.7]) > 0
 
 
 def test_a_slow_diagnosis_leaves_less_time_for_the_rest():

@@ -47,6 +47,14 @@ def entries_of(array: xr.DataArray) -> xr.DataArray:
     return diagonal(array) if has_entries(array) else array.expand_dims({ENTRY: [1]}, axis=-1)
 
 
+def entry_symbol(curve: Curve, metric: str) -> str:
+    """How a figure names entry k of a metric: `(k, k)` of a matrix, `k` of a vector, nothing of a number."""
+    names = [metric + ending for ending in ("_theory", "_simulation") if metric + ending in curve.dataset]
+    if any(set(MATRIX) <= set(curve.dataset[name].dims) for name in names):
+        return "$(k, k)$"
+    return "$k$" if any(ENTRY in curve.dataset[name].dims for name in names) else ""
+
+
 def entry_groups(curve: Curve, metric: str) -> list[tuple[int, ...]]:
     """The entries of a metric that has several, from 1, those together that theory does not tell apart.
 

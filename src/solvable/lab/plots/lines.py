@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.core.status import Status
 from solvable.lab.curve import over_seeds
-from solvable.lab.curve.entries import entry_groups, group_mean
+from solvable.lab.curve.entries import entry_groups, entry_symbol, group_mean
 from solvable.lab.plots.style import (
     COLORS,
     DASHES,
@@ -71,7 +71,7 @@ def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PAR
             ax.errorbar(x, mean, bars, label=name.format(run.label), **look)
     name_ticks(ax, "x", place)
     ax.set_xlabel("" if axis is None else axis_label(curve, axis))
-    ax.set_ylabel(f"{words(metric)} $(k, k)$" if curve.has_entries(metric) else words(metric))
+    ax.set_ylabel(" ".join(filter(None, [words(metric), entry_symbol(curve, metric)])))
     if axis == "d":
         ax.set_xticks(place.positions)
     if categories:
