@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from solvable.models.index import (
     algorithms,
-    erm_algorithms,
-    erm_theory,
+    erm,
     spectral_algorithms,
     spectral_theory,
     theory,
@@ -15,8 +14,7 @@ from solvable.models.index.multi_index import MultiIndex
 __all__ = [
     "MultiIndex",
     "algorithms",
-    "erm_algorithms",
-    "erm_theory",
+    "erm",
     "spectral_algorithms",
     "spectral_theory",
     "theory",

@@ -14,6 +14,7 @@ from solvable.channels.contaminated import flipped_channel, merged, mixture_chan
 from solvable.channels.contamination import Component, Contamination, as_contamination, components_of, contaminate
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
 from solvable.core.model import Data, Model
+from solvable.engine.outputs.labels import Labels
 from solvable.models.index.instance import orthonormal_teacher
 from solvable.priors import Gaussian, Prior, as_prior
 from solvable.targets.target import Target
@@ -110,6 +111,19 @@ class MultiIndex(Model):
                 'are Gaussian: use prior="gaussian".'
             )
         return multi_channel_of(self.target, float(self.noise))
+
+    def label_law(self) -> Labels:
+        """The law of labels of one projection, which a learner with a loss needs; it may have no posterior here."""
+        if self.projections > 1:
+            raise NotSolvable(
+                f"ERM is solved for one projection, and the target {self.target.name!r} has {self.projections}; "
+                "learners that take several are BayesOptimal, AMP and Spectral."
+            )
+        named = self.named_channel
+        if isinstance(named, (Probit, Logit)) and not named.deterministic:
+            return Labels(self.target, chance=self.channel)
+        components = self.components if named is None or isinstance(named, Probit) else ((1.0, 1.0, named.noise),)
+        return Labels(self.target, tuple(part for part in components if part[0] > 0))
 
     def hides_sign(self) -> bool:
         """Whether labels of one projection say nothing of the sign of w*: those of -w* have the same law.

@@ -26,7 +26,7 @@ import scipy.linalg
 import scipy.optimize
 
 from solvable.channels.losses import Loss, Square, has_single_minimum
-from solvable.models.index.erm_rows import SampleLoss
+from solvable.channels.losses.samples import SampleLoss
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
 _MAX_STEPS = 20_000

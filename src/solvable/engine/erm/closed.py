@@ -1,13 +1,14 @@
-r"""Empirical risks whose minimiser is known without solving the equations of `engine.proximal_evolution`.
+r"""Empirical risks whose minimiser is known without the iteration of `solvers.anderson`.
 
-**The square loss with a ridge.** With $S = V\hat V$ in (0, 1) for a positive strength, the smaller root of
-$\lambda S = (\alpha - S)(1 - S)$, $T = \sqrt{(1 + \alpha + \lambda)^2 - 4\alpha}$, $\gamma = E[zy]$ and
-$\Delta = E[y^2] - \gamma^2$,
+**The square loss with a ridge.** With $\gamma = E[zy]$ and $\Delta = E[y^2] - \gamma^2$, for any law of labels, a weight
+is as good as $S(\gamma w^* + \sqrt D x)$, x ~ N(0, 1), where S in (0, 1) for a positive strength is the smaller root of
+$\lambda S = (\alpha - S)(1 - S)$, and with $T = \sqrt{(1 + \alpha + \lambda)^2 - 4\alpha} = (\alpha - S^2)/S$
 
-    m = gamma S,    q = S [gamma^2 (1 - lambda/T) + Delta/T],    R = S^2/alpha,
+    D = (gamma^2 (1 - S)^2 + Delta) / (S T),    V_hat = alpha - S,    V = S / V_hat,    R = S^2/alpha,
 
-for any law of labels. A strength of zero is the limit of a vanishing one: S = min(1, alpha), and below alpha = 1 every
-convex loss with its only minimum at residual zero has the same limit, the solution of least norm that fits all labels.
+and the sum of squared residuals is D (alpha - S)^2 d. A strength of zero is the limit of a vanishing one:
+S = min(1, alpha), and below alpha = 1 every convex loss with its only minimum at residual zero has the same limit, the
+solution of least norm that fits all labels. [hastie2022surprises, dobriban2018high]
 
 **The least l1 norm that fits all labels**, the limit of a vanishing lasso for the same losses, alpha < 1. There V is
 infinite and g = (y - omega)/V, so that a weight is the soft threshold of $\gamma w^* + \tau x$ at $\theta$, where
@@ -16,21 +17,20 @@ infinite and g = (y - omega)/V, so that a weight is the soft threshold of $\gamm
 
 Without noise on a linear target tau may vanish: the weights are then found exactly, and with the ratio t of theta to
 tau, now both of order lambda, $\alpha = \rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]$ for a share rho of weights that
-are not zero, $P = \rho + 2 (1 - \rho) P(x > t)$, $V = P/(\alpha - P)$ and R = P/alpha.
+are not zero, $P = \rho + 2 (1 - \rho) P(x > t)$, $V = P/(\alpha - P)$ and R = P/alpha. [donoho2009message, donoho2011noise]
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import ndtr
 
 from solvable.core.status import Status
-from solvable.engine.proximal_evolution import ProximalPoint
+from solvable.engine.solvers.anderson import ProximalPoint
 from solvable.numerics.roots import bracketed_root
 from solvable.priors.penalties import Lasso
 
@@ -40,31 +40,55 @@ _LOWEST, _HIGHEST = -9.0, 12.0
 """The range of log tau, in units of the label; without noise errors below 1e-8 are not told from zero."""
 
 
+class RidgeRegression(NamedTuple):
+    """Least squares with a ridge: weights are as good as S (gamma w* + sqrt(D) x), with x ~ N(0, 1).
+
+    `S`, and `D`, which is infinite where interpolation amplifies noise without bound and zero without samples; `T` of
+    the module's docstring, and `stable`, whether the risk has a minimum.
+    """
+
+    S: Any
+    D: Any
+    T: Any
+    stable: Any
+
+
+def ridge_regression(power: Any, noise: Any, strength: Any, alpha: Any) -> RidgeRegression:
+    """Ridge regression at every alpha of labels with gamma^2 = `power` and Delta = `noise`.
+
+    The risk is half of the sum of squared residuals plus strength |w|^2 / 2, with alpha samples for each weight.
+    """
+    total = 1 + alpha + strength
+    room = (1 - alpha) ** 2 + strength * (2 + 2 * alpha + strength)
+    T = jnp.where(room > 0, jnp.sqrt(jnp.where(room > 0, room, 1.0)), 0.0)
+    S = 2 * alpha / (total + T)
+    rest = power * (1 - S) ** 2 + noise
+    # Labels that can be fitted exactly, without penalty, are at any alpha.
+    far = jnp.where(rest > 0, jnp.inf, 0.0)
+    regular = (alpha > 0) & (T > 0)
+    D = jnp.where(regular, rest / jnp.where(regular, S * T, 1.0), jnp.where(alpha > 0, far, 0.0))
+    fitted = (alpha > S) | (strength == 0) | (alpha == 0)
+    stable = (room >= 0) & (total > 0) & fitted & ((strength >= 0) | (alpha > 1))
+    return RidgeRegression(S, D, T, stable)
+
+
 @jax.jit
 def least_squares(moments: tuple[Any, Any], strength: Any, alpha: Any) -> ProximalPoint:
     """The square loss with a ridge, from gamma = E[z y] and Delta = E[y^2] - gamma^2, at every alpha."""
     gamma, Delta = moments
-    total = 1 + alpha + strength
-    room = total**2 - 4 * alpha
-    T = jnp.sqrt(jnp.maximum(room, 0.0))
-    S = 2 * alpha / (total + T)
-    some = jnp.where(alpha > 0, alpha, 1.0)
-    left = alpha - S
-
-    def over_T(x: Any) -> Any:
-        """x / T, zero where x is: labels that can be fitted exactly, without penalty, are at any alpha."""
-        return jnp.where(x == 0, 0.0, jnp.where(T > 0, x / jnp.where(T > 0, T, 1.0), jnp.sign(x) * jnp.inf))
-
-    q = jnp.where(alpha > 0, S * (gamma**2 * (1 - over_T(strength)) + over_T(Delta)), 0.0)
-    shrink = jnp.where(alpha > 0, left / some, strength / (1 + strength))
-    loss = (Delta + gamma**2 * (1 - 2 * S) + q) * shrink**2 / 2
+    S, D, _, stable = ridge_regression(gamma**2, Delta, strength, alpha)
+    sampled = alpha > 0
+    some, left = jnp.where(sampled, alpha, 1.0), alpha - S
+    q = S**2 * (gamma**2 + D)
+    unseen = (gamma**2 + Delta) * (strength / (1 + strength)) ** 2
+    # Where the labels are fitted the residuals vanish, however large D is.
+    loss = jnp.where(sampled, jnp.where(left == 0, 0.0, D * left**2) / some, unseen) / 2
     c = gamma * S / jnp.sqrt(jnp.where(q > 0, q, 1.0))
-    stable = (room >= 0) & (total > 0) & ((left > 0) | (strength == 0) | (alpha == 0)) & ((strength >= 0) | (alpha > 1))
     status = jnp.where(stable, int(Status.CONVERGED), int(Status.OUT_OF_DOMAIN))
     status = jnp.where(stable & ~jnp.isfinite(q), int(Status.DIVERGED), status)
     V = jnp.where(left > 0, S / jnp.where(left > 0, left, 1.0), jnp.inf)
     V = jnp.where((alpha == 0) & (strength != 0), 1 / jnp.where(strength == 0, 1.0, strength), V)
-    replicon = jnp.where(alpha > 0, S * (S / some), 0.0)
+    replicon = jnp.where(sampled, S * (S / some), 0.0)
     return _point(c, q, V, replicon, loss, jnp.ones_like(q), status)._replace(
         m_hat=gamma * left,
         q_hat=2 * alpha * loss,
@@ -151,17 +175,6 @@ def _point(c: Any, q: Any, V: Any, replicon: Any, loss: Any, active: Any, status
         coarse=(c, q, V, replicon, loss, active),
         slope=jnp.full((*q.shape, 3, 3), jnp.nan),
     )
-
-
-BLANK = ProximalPoint(
-    *[np.float64("nan")] * 10,
-    status=np.int64(Status.MAX_STEPS),
-    residual=np.float64("nan"),
-    iterations=np.int64(0),
-    coarse=(np.float64("nan"),) * 6,
-    slope=np.full((3, 3), np.nan),
-)
-"""A point that is not known yet."""
 
 
 def _where(condition: Any, here: Any, there: Any) -> Any:
