@@ -1,7 +1,7 @@
 r"""The trace norm over positive matrices solves the output half of the state evolution of vectors.
 
 The minimiser over S >= 0 sees the field $\hat V A^* + \sqrt{\hat q} Z$, so that $\hat V = b = 2\alpha - Df$,
-$\hat q = D b^2$ and $V = Df / b$; half of the sum over labels makes their variance $E A^2$ and their noise $\Delta / 2$.
+$\hat q = D b^2$ and $V = Df / b$; per unknown labels have the variance $E A^2$ and the noise $\Delta / 2$.
 """
 
 from __future__ import annotations
@@ -39,9 +39,7 @@ def test_the_nuclear_norm_solves_the_output_half(noise, learner):
     found = sv.predict(network, learner, alpha=ALPHA)
     b = 1 / (2 * found.order_parameters["epsilon"])
     V = (2 * ALPHA - b) / b
-    m_hat, q_hat, V_hat = (
-        2 * ALPHA * part for part in output_half(power, noise / 2, found["estimation_error"], V)
-    )
+    m_hat, q_hat, V_hat = (2 * ALPHA * part for part in output_half(power, noise / 2, found["estimation_error"], V))
     tolerance = 1e-11 + 10 * np.max(found.residual)
     np.testing.assert_allclose(V_hat, b, rtol=tolerance)
     np.testing.assert_allclose(m_hat, np.sqrt(power) * b, rtol=tolerance)

@@ -8,7 +8,6 @@ import equinox as eqx
 
 from solvable.engine.sides import Output, Overlap, Signal
 
-
 OutputT = TypeVar("OutputT", bound=Output)
 SignalT = TypeVar("SignalT", bound=Signal)
 

@@ -47,7 +47,7 @@ class SampleLoss:
 
     def _rows(self, function: Callable, z: np.ndarray, *more: float) -> tuple[np.ndarray, ...]:
         numbers = [np.float64(number) for number in more]
-        return in_batches(lambda y, z: function(self.loss, y, z, *numbers), self.y, z, batch=_CHUNK)
+        return in_batches(lambda y, z: function(self.loss, y, z, *numbers), self.y, z, batch=_CHUNK, alone=False)
 
 
 def _numbers(loss: Loss) -> Any:

@@ -1,14 +1,14 @@
 r"""Empirical risks whose minimiser is known without the iteration of `solvers.anderson`.
 
-**The square loss with a ridge.** With $\gamma = E[zy]$ and $\Delta = E[y^2] - \gamma^2$, for any law of labels, a weight
-is as good as $S(\gamma w^* + \sqrt D x)$, x ~ N(0, 1), where S in (0, 1) for a positive strength is the smaller root of
+**The square loss with a ridge.** With $\gamma = E[zy]$ and $\Delta = E[y^2] - \gamma^2$, for any law of labels, weights
+are as good as $S(\gamma w^* + \sqrt D x)$, x ~ N(0, 1), with S in (0, 1) for a positive strength the smaller root of
 $\lambda S = (\alpha - S)(1 - S)$, and with $T = \sqrt{(1 + \alpha + \lambda)^2 - 4\alpha} = (\alpha - S^2)/S$
 
     D = (gamma^2 (1 - S)^2 + Delta) / (S T),    V_hat = alpha - S,    V = S / V_hat,    R = S^2/alpha,
 
 and the sum of squared residuals is D (alpha - S)^2 d. A strength of zero is the limit of a vanishing one:
 S = min(1, alpha), and below alpha = 1 every convex loss with its only minimum at residual zero has the same limit, the
-solution of least norm that fits all labels. [hastie2022surprises, dobriban2018high]
+solution of least norm that fits all labels. [hastie2022surprises]
 
 **The least l1 norm that fits all labels**, the limit of a vanishing lasso for the same losses, alpha < 1. There V is
 infinite and g = (y - omega)/V, so that a weight is the soft threshold of $\gamma w^* + \tau x$ at $\theta$, where
@@ -17,7 +17,7 @@ infinite and g = (y - omega)/V, so that a weight is the soft threshold of $\gamm
 
 Without noise on a linear target tau may vanish: the weights are then found exactly, and with the ratio t of theta to
 tau, now both of order lambda, $\alpha = \rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]$ for a share rho of weights that
-are not zero, $P = \rho + 2 (1 - \rho) P(x > t)$, $V = P/(\alpha - P)$ and R = P/alpha. [donoho2009message, donoho2011noise]
+are not zero, $P = \rho + 2 (1 - \rho) P(x > t)$, $V = P/(\alpha - P)$ and R = P/alpha. [donoho2009message]
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from solvable.channels.losses.samples import SampleLoss
 from solvable.core.model import Data
@@ -27,6 +26,7 @@ from solvable.engine.erm.metrics import METRICS, estimate_metrics, facts
 from solvable.engine.operators import Dense
 from solvable.engine.outputs.proximal import ProximalDenoiser
 from solvable.engine.signals.penalised import PenalisedDenoiser
+from solvable.numerics.roots import crossing, first_beyond
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
 _TOLERANCE = 1e-9
@@ -72,11 +72,9 @@ def replicon(samples: SampleLoss, outputs: np.ndarray, penalty: Penalty, w: np.n
     lowest = samples.lowest_curvature(outputs)
     largest = min(_WIDEST, (1 - 1e-9) / max(-lowest, 1e-300))
     grid = np.linspace(-np.log(_WIDEST), np.log(largest), _GRID)
-    above = next((k for k in range(_GRID) if excess(grid[k]) >= 0), _GRID - 1)
+    bracket = first_beyond(lambda log_V: excess(log_V) >= 0, grid)
     # Without a penalty and with few samples V is infinite; if all of them sit at kinks, any V gives the same R.
-    inside = above > 0 and excess(grid[above]) >= 0
-    log_V = brentq(excess, grid[above - 1], grid[above], xtol=1e-10) if inside else grid[above]
-    V = float(np.exp(log_V))  # type: ignore[arg-type]
+    V = float(np.exp(crossing(excess, *bracket, 1e-10) if bracket else grid[-1]))
     h = samples.responses(outputs, V)
     stiffness = V**2 if share == 1.0 else V**2 / max(share, 1e-300)
     return float(np.sum(h**2) / d * stiffness)

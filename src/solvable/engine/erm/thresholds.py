@@ -2,9 +2,9 @@ r"""Thresholds of convex learners: separable classes, and exact recovery by the 
 
 - Labels +-1 can be separated by a hyperplane through the origin below
   $\alpha = 1 / \min_t E[(x - t\,y z)_+^2]$, x ~ N(0, 1) independent of the label y and its projection z. There the
-  logistic loss without penalty has no minimum.
+  logistic loss without penalty has no minimum. [cover1965geometrical, candes2020phase]
 - A share rho of weights that are not zero is recovered from noiseless linear labels as the solution of least l1 norm
-  above $\alpha = \min_t \{\rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]\}$ (Donoho and Tanner's weak threshold).
+  above $\alpha = \min_t \{\rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]\}$ [donoho2009counting].
 """
 
 from __future__ import annotations

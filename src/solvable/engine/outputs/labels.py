@@ -153,6 +153,7 @@ def _(channel: FlippedLabels) -> PiecewiseClasses | LogisticClasses:
 
 def _probabilities(channel, z):
     from scipy.special import ndtr
+
     if isinstance(channel, FlippedLabels):
         kept = _probabilities(channel.channel, z)
         return (1 - channel.flip) * kept + channel.flip * kept[..., ::-1]

@@ -1,7 +1,7 @@
 """Weights sought by a learner with a separable penalty: shrunk fields, and their averages over the teacher's weights.
 
 Its response is the V that the next step uses, and the precision of its field is the one that the labels' derivatives
-show. [bayati2012lasso, thrampoulidis2018precise]
+show. [thrampoulidis2018precise]
 """
 
 from __future__ import annotations

@@ -1,20 +1,21 @@
 r"""The fixed point of a proximal output and a penalised signal: Anderson's iteration, differentiable.
 
-The order parameters of a learner that minimises a loss and a penalty are $m = \hat w\cdot w^*/d$, $q = |\hat w|^2/d$ and V, the mean response of a weight to its field.
-One step goes from them to the law of a weight's field and back,
+A learner that minimises a loss and a penalty has the order parameters $m = \hat w\cdot w^*/d$, $q = |\hat w|^2/d$ and
+V, the mean response of a weight to its field. With alpha samples for each weight, one step goes from them to the law of
+a weight's field and back,
 
     m_hat = alpha E[z g] + m V_hat,    q_hat = alpha E[g^2],    V_hat = alpha E[-dg/domega]       (labels and loss)
     (m, q, V) = averages of argmin_w [V_hat w^2/2 - (m_hat w* + sqrt(q_hat) x) w + r(w)]         (penalty and prior),
 
-with alpha the gain, samples for each weight, and $g = (prox - \omega)/V$ the proximal step of the loss. Bayes-optimal learning is the case of posterior means, where
-m = q = 1 - V. The fixed point describes the minimiser if it is stable against splitting into many
-minima, that is if the replicon
+with $g = (prox - \omega)/V$ the proximal step of the loss. Bayes-optimal learning is the case of posterior means, where
+m = q = 1 - V. The fixed point describes the minimiser if it is stable against splitting into many minima, that is if
+the replicon
 
     R = alpha E[(dg/domega)^2] E[(dw/db)^2]
 
 is below 1, and if the proximal operator has a single value, 1 + V l'' > 0. It is solved for (c, log q, log V) with the
-cosine $c = m/\sqrt q$, which keeps each of them in its range at any scale. [thrampoulidis2018precise, mignacco2020role,
-vilucchi2024asymptotics]
+cosine $c = m/\sqrt q$, which keeps each of them in its range at any scale. [thrampoulidis2018precise,
+loureiro2021learning, vilucchio2023asymptotic]
 """
 
 from __future__ import annotations

@@ -9,6 +9,10 @@ from solvable.engine.erm.theory import empirical_risk
 from solvable.engine.erm.thresholds import erm_thresholds
 from solvable.models.index.multi_index import MultiIndex
 
-theory(MultiIndex, ERM)(empirical_risk)
-simulation(MultiIndex, ERM)(run_erm)
-thresholds_of(MultiIndex, ERM)(erm_thresholds)
+THEORY = ("thrampoulidis2018precise", "loureiro2021learning", "vilucchio2023asymptotic", "hastie2022surprises")
+RUNS = ("rangan2011generalized", "vilucchio2023asymptotic")
+THRESHOLDS = ("cover1965geometrical", "candes2020phase", "donoho2009counting", "hastie2022surprises")
+
+theory(MultiIndex, ERM, references=THEORY)(empirical_risk)
+simulation(MultiIndex, ERM, references=RUNS)(run_erm)
+thresholds_of(MultiIndex, ERM, references=THRESHOLDS)(erm_thresholds)
