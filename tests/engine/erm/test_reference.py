@@ -16,7 +16,7 @@ from reference import erm_equations as equations
 
 import solvable as sv
 from solvable.core.learners import BayesOptimal
-from solvable.models.index.separability import lasso_recovery, separability
+from solvable.engine.erm.thresholds import lasso_recovery, separability
 
 ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "erm_values.json").read_text())
 VALUES = {entry["id"]: entry for entry in ENTRIES}

@@ -14,7 +14,7 @@ import pytest
 
 import solvable as sv
 
-FOLDER = Path(__file__).parents[1] / "reference"
+FOLDER = Path(__file__).parents[2] / "reference"
 ENTRIES = json.loads((FOLDER / "erm_blind.json").read_text())
 LIMITS = [e | {"id": f"limit {e['id']}"} for e in json.loads((FOLDER / "erm_limits_blind.json").read_text())]
 IDS = list(dict.fromkeys(entry["id"] for entry in ENTRIES + LIMITS))

@@ -13,7 +13,7 @@ from scipy.special import ndtr
 import solvable as sv
 from solvable.channels.losses import has_single_minimum
 from solvable.core.status import Status
-from solvable.models.index.erm_direct import minimise
+from solvable.engine.erm.direct import minimise
 
 L = sv.losses
 SIGNS = sv.MultiIndex("sign(z)")
