@@ -13,7 +13,6 @@ from solvable.channels import GenericChannel
 from solvable.channels.levels.averages import frame, label_moments
 from solvable.channels.levels.fibres import coordinate_rule
 from solvable.channels.levels.labels import LabelRule, Resolution, blur, label_rule
-from solvable.channels.levels.spectrum import generative_exponent, hermite_spectrum
 from solvable.channels.levels.surface import Surface
 from solvable.targets.target import Target
 
@@ -241,23 +240,3 @@ def test_noisy_density_of_a_chi_squared_label(noise):
 
 def test_no_noise_is_no_blur():
     assert blur(rule_of("z1*z2"), 0.0) is None
-
-
-def test_label_spectrum_of_parities():
-    """For a fair coin y = g(z): lambda_k = sum of c_k^2 over the coefficients of degree k, c = (2/pi)^(r/2) first."""
-    spectrum = hermite_spectrum(rule_of("sign(z1*z2)"), 4)
-    np.testing.assert_allclose(spectrum, [1, 0, 4 / np.pi**2, 0, 2 * 0.25989898**2], atol=1e-6)
-    spectrum = hermite_spectrum(rule_of("sign(z1*z2*z3)"), 3)
-    np.testing.assert_allclose(spectrum, [1, 0, 0, (2 / np.pi) ** 3], atol=3e-5)
-
-
-@pytest.mark.parametrize(
-    "text, expected", [("sign(z1*z2)", 2), ("sign(z1*z2*z3)", 3), ("z1+z1*z2", 1), ("z1*z2", 2), ("he4(z1)+z2**2", 2)]
-)
-def test_generative_exponent(text, expected):
-    fine, coarse = (hermite_spectrum(rule_of(text, f), 4) for f in (1.0, 0.7))
-    assert generative_exponent(fine, coarse) == expected
-
-
-def test_no_clear_degree_means_no_exponent():
-    assert generative_exponent(np.array([1.0, 1e-9, 1e-3]), np.array([1.0, 0.0, 2e-3])) == np.inf

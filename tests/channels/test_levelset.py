@@ -37,7 +37,7 @@ def channel(text):
 @functools.cache
 def information(text, fineness=1.0):
     """I and Psi at every q of Q, in one call."""
-    return channel(text).information(1 - np.array(Q), fineness)
+    return channel(text).scalar_information(1 - np.array(Q), fineness)
 
 
 def thin_shell(g, y, omega, V, width):
@@ -56,7 +56,7 @@ def test_posterior_is_the_limit_of_thin_shells(text):
     z, omega, V = [0.83, -0.37, 1.41], [0.9, 0.4, -0.3], [0.2, 0.7, 1.0]
     for one in zip(z, omega, V, strict=True):
         y = float(g(one[0]))
-        found = channel(text).posterior(channel(text).observe(np.array([y])), np.array([one[1]]), one[2])
+        found = channel(text).scalar_posterior(channel(text).observe(np.array([y])), np.array([one[1]]), one[2])
         # The error of a shell is quadratic in its width, and two widths extrapolate it away.
         wide, thin = (np.array(thin_shell(g, y, one[1], one[2], w)) for w in (2e-3, 1e-3))
         log_Z, mean, variance = thin + (thin - wide) / 3
@@ -68,13 +68,13 @@ def test_posterior_is_the_limit_of_thin_shells(text):
 def test_atoms_are_truncated_normals():
     omega, V = np.array([-1.2, 0.0, 0.4, 2.5]), 0.6
     s = np.sqrt(V)
-    at_zero = channel("relu(z)").posterior(channel("relu(z)").observe(np.zeros(4)), omega, V)
+    at_zero = channel("relu(z)").scalar_posterior(channel("relu(z)").observe(np.zeros(4)), omega, V)
     law = truncnorm(-np.inf, -omega / s, omega, s)
     assert np.allclose(at_zero.log_Z, norm.logcdf(-omega / s), atol=1e-12)
     assert np.allclose(at_zero.mean, law.mean(), atol=1e-9)
     assert np.allclose(at_zero.variance, law.var(), atol=1e-9)
     # Two tails make up the atom at one of min(|z|, 1).
-    at_one = channel("min(abs(z), 1)").posterior(channel("min(abs(z), 1)").observe(np.ones(4)), omega, V)
+    at_one = channel("min(abs(z), 1)").scalar_posterior(channel("min(abs(z), 1)").observe(np.ones(4)), omega, V)
     left, right = truncnorm(-np.inf, (-1 - omega) / s, omega, s), truncnorm((1 - omega) / s, np.inf, omega, s)
     mass = np.array([norm.cdf((-1 - omega) / s), norm.sf((1 - omega) / s)])
     share = mass / mass.sum(0)
@@ -91,13 +91,15 @@ def test_log_partition_is_normalised(text):
     shape, omega, V = channel(text).landscape, 0.6, 0.5
     total = 0.0
     if shape.atoms.size:
-        at_atoms = channel(text).posterior(channel(text).observe(shape.atoms), np.full(len(shape.atoms), omega), V)
+        at_atoms = channel(text).scalar_posterior(
+            channel(text).observe(shape.atoms), np.full(len(shape.atoms), omega), V
+        )
         total += np.exp(at_atoms.log_Z).sum()
     if shape.continuous_mass > 0:
         # As E_y under the label law at omega = 0, V = 1: the ratio of the two densities averages to one.
         rows = channel(text).rows()
-        here = channel(text).posterior(rows.observation, np.full(len(rows.z), omega), V).log_Z
-        prior = channel(text).posterior(rows.observation, np.zeros(len(rows.z)), 1.0).log_Z
+        here = channel(text).scalar_posterior(rows.observation, np.full(len(rows.z), omega), V).log_Z
+        prior = channel(text).scalar_posterior(rows.observation, np.zeros(len(rows.z)), 1.0).log_Z
         continuous = (shape.atom_of(FUNCTIONS[text](rows.z)) < 0) & (rows.weight > 0)
         total += np.sum(rows.weight[continuous] * np.exp(here - prior)[continuous])
     assert total == pytest.approx(1, abs=1e-7)
@@ -120,7 +122,7 @@ def average_over_rows(text, q, function):
     for node, w in zip(x, weight, strict=True):
         omega = q * rows.z + np.sqrt(q * V) * node
         total = total + w * np.sum(
-            rows.weight * function(channel(text).posterior(rows.observation, omega, V), omega), -1
+            rows.weight * function(channel(text).scalar_posterior(rows.observation, omega, V), omega), -1
         )
     return total
 
@@ -145,7 +147,9 @@ def test_information_against_monte_carlo(text):
     rng, q = np.random.default_rng(3), 0.3
     omega = np.sqrt(q) * rng.standard_normal(40_000)
     z = omega + np.sqrt(1 - q) * rng.standard_normal(40_000)
-    posterior = channel(text).posterior(channel(text).observe(channel(text).sample(z, rng)), omega, 1 - q)
+    posterior = channel(text).scalar_posterior(
+        channel(text).observe(channel(text).sample(z[:, None], rng)), omega, 1 - q
+    )
     square = ((posterior.mean - omega) / (1 - q)) ** 2
     assert abs(square.mean() - information(text).information[1]) < 4 * square.std() / 200
     assert abs(posterior.log_Z.mean() - information(text).entropy[1]) < 4 * posterior.log_Z.std() / 200
@@ -242,15 +246,15 @@ def test_relu_is_an_atom_and_a_half_line(q):
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_entropy_has_slope_half_the_information(text):
     q, h = np.array([0.05, 0.3, 0.7, 0.999]), np.array([1e-3, 1e-3, 1e-3, 1e-5])
-    entropy = channel(text).information(1 - np.concatenate([q + h, q - h])).entropy
+    entropy = channel(text).scalar_information(1 - np.concatenate([q + h, q - h])).entropy
     slope = (entropy[:4] - entropy[4:]) / (2 * h)
-    assert np.allclose(slope, channel(text).information(1 - q).information / 2, rtol=2e-4, atol=1e-7)
+    assert np.allclose(slope, channel(text).scalar_information(1 - q).information / 2, rtol=2e-4, atol=1e-7)
 
 
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_information_grows_with_what_is_known_and_stays_below_knowing_z(text):
     q = np.array([1e-4, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 0.985])
-    values = channel(text).information(1 - q).information
+    values = channel(text).scalar_information(1 - q).information
     # V I is the share of the remaining variance that a label removes: at most all of it.
     assert np.all(values > 0) and np.all((1 - q) * values <= 1 + 1e-7)
     # E[Cov(z|y)]/V falls: information per label grows with q for every channel.
@@ -282,21 +286,23 @@ def test_far_tails_stay_finite(text):
     observation = channel(text).observe(FUNCTIONS[text](z))
     for centre in (-300.0, -40.0, -7.0, 0.0, 7.0, 40.0, 300.0):
         for V in (1e-9, 1e-4, 0.1, 1.0):
-            log_Z, mean, variance = channel(text).posterior(observation, np.full(6, centre), V)
+            log_Z, mean, variance = channel(text).scalar_posterior(observation, np.full(6, centre), V)
             assert np.all(np.isfinite(log_Z)) and np.all(np.isfinite(mean)) and np.all(np.isfinite(variance))
             assert np.all(variance >= 0)
             assert np.all(np.abs(mean) <= np.maximum(9.01, abs(centre) + 9 * np.sqrt(V)))
 
 
 def test_a_label_far_from_omega_points_to_its_nearest_root():
-    posterior = channel("he4(z)").posterior(channel("he4(z)").observe(np.zeros(2)), np.array([30.0, -30.0]), 1e-2)
+    posterior = channel("he4(z)").scalar_posterior(
+        channel("he4(z)").observe(np.zeros(2)), np.array([30.0, -30.0]), 1e-2
+    )
     outer = np.sqrt(3 + np.sqrt(6))
     assert np.allclose(posterior.mean, [outer, -outer], atol=1e-9) and np.allclose(posterior.variance, 0, atol=1e-12)
 
 
 def test_a_far_atom_is_entered_at_its_edge():
     channel_ = channel("-1 < z < 1")
-    posterior = channel_.posterior(channel_.observe(np.ones(2)), np.array([40.0, -40.0]), 1.0)
+    posterior = channel_.scalar_posterior(channel_.observe(np.ones(2)), np.array([40.0, -40.0]), 1.0)
     assert np.allclose(posterior.mean, [truncnorm.mean(-41, -39, 40), truncnorm.mean(39, 41, -40)], atol=1e-5)
 
 
@@ -305,13 +311,13 @@ def test_labels_drawn_at_turning_points_are_not_nan(text, z):
     """z within 1e-8 of a turning point gives the critical value itself: about one label in 1e8."""
     observation = channel(text).observe(FUNCTIONS[text](np.array([z])))
     with np.errstate(invalid="ignore"):
-        posterior = channel(text).posterior(observation, np.array([0.3]), 0.5)
+        posterior = channel(text).scalar_posterior(observation, np.array([0.3]), 0.5)
     assert np.isfinite(posterior.mean).all() and np.isfinite(posterior.variance).all()
 
 
 def test_a_label_drawn_at_a_turning_point_keeps_its_roots():
     # he4(1e-9) = 3 to the last digit: the roots +-1e-9 weigh infinitely more than +-sqrt(6), and only those are found.
-    posterior = channel("he4(z)").posterior(channel("he4(z)").observe(np.array([3.0])), np.array([0.3]), 0.5)
+    posterior = channel("he4(z)").scalar_posterior(channel("he4(z)").observe(np.array([3.0])), np.array([0.3]), 0.5)
     assert abs(posterior.mean[0]) < 1e-3 and posterior.variance[0] < 1e-3
 
 
@@ -324,4 +330,4 @@ def test_impossible_labels_are_refused(text, label):
 def test_labels_are_those_of_the_target():
     z = np.random.default_rng(0).standard_normal(50)
     for text, g in FUNCTIONS.items():
-        assert np.allclose(channel(text).sample(z, np.random.default_rng(1)), g(z), atol=1e-12)
+        assert np.allclose(channel(text).sample(z[:, None], np.random.default_rng(1)), g(z), atol=1e-12)

@@ -43,7 +43,7 @@ def moments(gain, y, omega, v):
 def test_posterior_against_scipy(gain, v):
     channel = Logit(gain)
     y, omega = np.array([1.0, 1.0, -1.0, 1.0]), np.array([-5.0, -0.4, -0.01, 2.0])
-    found = channel.posterior(channel.observe(y), omega, v)
+    found = channel.scalar_posterior(channel.observe(y), omega, v)
     for i in range(len(y)):
         log_Z, mean, variance = moments(gain, y[i], omega[i], v)
         assert found.log_Z[i] == pytest.approx(log_Z, abs=1e-9, rel=1e-12)
@@ -68,17 +68,17 @@ def test_information_against_scipy(gain, q):
         return norm.pdf(x) * slope**2 / (Z * (1 - Z))
 
     expected = quad(fisher, -9, 9, epsabs=1e-11, epsrel=1e-9)[0]
-    assert Logit(gain).information(np.array([1 - q])).information[0] == pytest.approx(expected, rel=1e-8)
+    assert Logit(gain).scalar_information(np.array([1 - q])).information[0] == pytest.approx(expected, rel=1e-8)
 
 
 def test_information_is_the_slope_of_the_entropy():
     q, h, channel = np.array([0.2, 0.7, 0.99]), 1e-5, Logit(1.7)
-    slope = (channel.information(1 - q - h).entropy - channel.information(1 - q + h).entropy) / (2 * h)
-    assert np.allclose(slope, channel.information(1 - q).information / 2, rtol=1e-6)
+    slope = (channel.scalar_information(1 - q - h).entropy - channel.scalar_information(1 - q + h).entropy) / (2 * h)
+    assert np.allclose(slope, channel.scalar_information(1 - q).information / 2, rtol=1e-6)
 
 
 def test_random_labels_say_nothing():
-    found = Logit(0.0).information(V)
+    found = Logit(0.0).scalar_information(V)
     assert np.all(found.information == 0) and np.allclose(found.entropy, -np.log(2), atol=1e-12)
     model = sv.MultiIndex(Logit(0.0))
     assert sv.predict(model, sv.BayesOptimal(), alpha=10.0)["overlap"] == 0
@@ -86,16 +86,18 @@ def test_random_labels_say_nothing():
 
 
 def test_a_steep_step_is_a_sign_and_a_flat_one_like_wide_probit():
-    assert np.allclose(Logit(1e5).information(V[:3]).information, Sign().information(V[:3]).information, rtol=1e-3)
+    assert np.allclose(
+        Logit(1e5).scalar_information(V[:3]).information, Sign().scalar_information(V[:3]).information, rtol=1e-3
+    )
     # sigma(g z) - 1/2 = g z / 4 and Phi(z / s) - 1/2 = z / (s sqrt(2 pi)) to first order.
     gain = 0.01
     wide = Probit((4 / (gain * np.sqrt(2 * np.pi))) ** 2)
-    assert np.allclose(Logit(gain).information(V).information, wide.information(V).information, rtol=1e-3)
+    assert np.allclose(Logit(gain).scalar_information(V).information, wide.scalar_information(V).information, rtol=1e-3)
 
 
 def test_labels_are_drawn_with_the_right_odds():
     z = np.full(40_000, 0.6)
-    y = Logit(2.0).sample(z, np.random.default_rng(0))
+    y = Logit(2.0).sample(z[:, None], np.random.default_rng(0))
     assert set(np.unique(y)) == {-1.0, 1.0}
     p = expit(1.2)
     assert abs(np.mean(y == 1) - p) < 4 * np.sqrt(p * (1 - p) / len(z))
@@ -125,4 +127,4 @@ def test_gains_that_are_refused(bad):
 
 def test_it_says_what_it_is():
     assert repr(Logit(2.5)) == "Logit(gain=2.5)"
-    assert log_ndtr(0.0) == pytest.approx(float(Logit(3.0).posterior(np.ones(1), np.zeros(1), 0.5).log_Z[0]))
+    assert log_ndtr(0.0) == pytest.approx(float(Logit(3.0).scalar_posterior(np.ones(1), np.zeros(1), 0.5).log_Z[0]))

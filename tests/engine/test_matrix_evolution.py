@@ -6,12 +6,13 @@ import concurrent.futures
 
 import numpy as np
 import pytest
+from at_overlap import information_at
 from scipy.optimize import brentq
 from scipy.stats import ortho_group
 from toys.outputs import LinearToy, ParityToy, PotentialToy, ScalarToy
 
-from solvable.channels.multi import MatrixInformation
-from solvable.channels.multi_closed import Parity, Staircase
+from solvable.channels.base import Average
+from solvable.channels.closed import Parity, Staircase
 from solvable.core.status import Status
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_points import Point
@@ -58,7 +59,7 @@ def test_linear_labels_in_closed_form():
     q = [brentq(lambda q, x=x: q * (1 - q + noise / 5) - x * (1 - q), 0, 1, xtol=1e-15) for x in alpha]
     expected = np.array(q)[:, None, None] * np.outer(a, a) / 5
     np.testing.assert_allclose(points.M, expected, atol=1e-8)
-    information = [LinearToy(a, noise).information(M).information for M in points.M]
+    information = [information_at(LinearToy(a, noise), M).information for M in points.M]
     np.testing.assert_allclose(points.Mhat, alpha[:, None, None] * information, rtol=1e-6, atol=1e-9)
     assert np.all(points.status == Status.CONVERGED) and np.all(points.M[0] == 0) and points.free_entropy[0] == 0
 
@@ -204,7 +205,7 @@ def test_fixed_points_solve_the_equations_and_are_stationary_and_stable(seed, tr
         M = evolution.uninformed(np.array([alpha])).M[0]
 
         def step(M, alpha=alpha):
-            return np.eye(3) - np.linalg.inv(np.eye(3) + alpha * toy.information(M).information)
+            return np.eye(3) - np.linalg.inv(np.eye(3) + alpha * information_at(toy, M).information)
 
         np.testing.assert_allclose(step(M), M, atol=1e-7)
         near = M + 1e-4 * np.eye(3)
@@ -267,13 +268,13 @@ def test_two_states_of_one_free_entropy_are_called_ambiguous():
 
 def test_the_error_of_the_labels_is_carried_over():
     exact, biased = (PotentialToy(0.4 * np.eye(2), [np.eye(2)], error=e) for e in (1e-12, 2e-3))
-    good = biased.information
+    good = biased.average
 
-    def shifted(M):
-        found = good(M)
+    def shifted(V, fineness):
+        found = good(V, fineness)
         return found._replace(information=found.information + 2e-3 * np.eye(2))
 
-    biased.information = shifted
+    biased.average = shifted
     alpha = np.array([0.5, 2.0, 8.0])
     found, known = (MatrixStateEvolution(t).uninformed(alpha) for t in (biased, exact))
     gap = np.abs(found.M - known.M).max((1, 2))
@@ -282,9 +283,9 @@ def test_the_error_of_the_labels_is_carried_over():
 
 def test_a_value_that_is_not_finite_is_never_called_converged():
     class Broken(PotentialToy):
-        def information(self, M):
-            found = super().information(M)
-            return found if M[0, 0] < 0.3 else MatrixInformation(np.full((2, 2), np.nan), np.nan, 0.0, 0.0)
+        def average(self, V, fineness):
+            found = super().average(V, fineness)
+            return found if V[0, 0] > 0.7 else Average(np.full((2, 2), np.nan), np.nan, 0.0, 0.0)
 
     points = MatrixStateEvolution(Broken(0.5 * np.eye(2), [np.eye(2)])).uninformed(np.array([0.1, 5.0]))
     assert points.status[0] == Status.CONVERGED and points.status[1] != Status.CONVERGED

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq, minimize_scalar
 from toys.outputs import LinearToy, ParityToy, PotentialToy, ScalarToy
 
-from solvable.channels.multi_closed import Parity, Product, Staircase
+from solvable.channels.closed import Parity, Product, Staircase
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_transitions import find_matrix_thresholds
 from solvable.engine.staircase import staircase
@@ -55,8 +55,8 @@ def test_what_becomes_trivial_given_an_easy_direction_follows_at_the_same_alpha(
 class Coupled(PotentialToy):
     """Overlap q on z1 makes an overlap on z2 grow at the rate 0.2 + 0.6 q, with Psi = q M22^2 / 4 and so on."""
 
-    def information(self, M):
-        found = super().information(M)
+    def average(self, V, fineness):
+        found, M = super().average(V, fineness), np.eye(len(V)) - V
         extra = 0.6 * np.diag([M[1, 1] ** 2 / 2, M[0, 0] * M[1, 1]])
         return found._replace(
             information=found.information + extra, entropy=found.entropy + 0.15 * M[0, 0] * M[1, 1] ** 2

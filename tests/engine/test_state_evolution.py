@@ -126,7 +126,7 @@ def test_free_entropy_grows_with_alpha_as_the_entropy_of_a_label_falls(model):
     evolution = state_evolution(model)
     alpha, h = 0.9, 1e-4
     below, here, above = (evolution.optimal(np.array([a])) for a in (alpha - h, alpha, alpha + h))
-    expected = np.diff(evolution.channel.information(np.array([1.0, here.V[0]])).entropy)
+    expected = np.diff(evolution.channel.scalar_information(np.array([1.0, here.V[0]])).entropy)
     np.testing.assert_allclose((above.free_entropy - below.free_entropy) / (2 * h), expected, rtol=1e-6)
     assert here.free_entropy[0] > 0
 
@@ -147,7 +147,7 @@ def test_table_agrees_with_doubled_nodes_within_its_error(model):
     """Off the nodes of the table, and with a finer rule than the one it was made with."""
     evolution = state_evolution(model)
     t = np.array([-9.3, -5.1, -1.7, 0.3, 1.9, 3.3, 5.5, 7.7])
-    finer = evolution.channel.information(1 / (1 + np.exp(t)), fineness=2.0).information
+    finer = evolution.channel.scalar_information(1 / (1 + np.exp(t)), fineness=2.0).information
     table = np.exp(evolution.table.log_information(t))
     assert np.all(np.abs(table / finer - 1) < 3 * evolution.table.relative_error(t))
     assert np.all(evolution.table.relative_error(t) < 1e-4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from solvable.channels import Information
+from solvable.channels.scalar import ScalarInformation
 from solvable.engine.state_evolution import InformationTable, ScalarStateEvolution
 from solvable.engine.thresholds import Thresholds
 from solvable.engine.transitions import find_thresholds
@@ -27,10 +27,10 @@ class PolynomialChannel:
     settled_entropy: float = 0.0
     deepest: float = 24.0
 
-    def information(self, V, fineness=1.0):
+    def scalar_information(self, V, fineness=1.0):
         q = 1 - np.asarray(V, float)
         information = self.a + self.b * q + self.c * q**3
-        return Information(information, (self.a * q + self.b * q**2 / 2 + self.c * q**4 / 4) / 2)
+        return ScalarInformation(information, (self.a * q + self.b * q**2 / 2 + self.c * q**4 / 4) / 2)
 
     @property
     def evolution(self) -> ScalarStateEvolution:
@@ -42,7 +42,7 @@ class PolynomialChannel:
 
     def free_entropy(self, q, alpha):
         """The Gaussian prior's (q + log(1 - q)) / 2 and the labels' part."""
-        return (q + np.log1p(-q)) / 2 + alpha * self.information(1 - q).entropy
+        return (q + np.log1p(-q)) / 2 + alpha * self.scalar_information(1 - q).entropy
 
 
 CONTINUOUS = PolynomialChannel(0.0, 2.0, 0.0)
@@ -133,9 +133,9 @@ def test_free_entropies_of_both_branches_meet_at_the_threshold():
 class FlatChannel(PolynomialChannel):
     """I = 2 q / V, so that alpha = 1/2 for every q, with a relative error of 1e-9 that makes the curve wiggle."""
 
-    def information(self, V, fineness=1.0):
+    def scalar_information(self, V, fineness=1.0):
         V = np.asarray(V, float)
-        return Information(2 * (1 - V) / V * (1 + 1e-9 * np.sin(30 * V)), -(1 - V) - np.log(V))
+        return ScalarInformation(2 * (1 - V) / V * (1 + 1e-9 * np.sin(30 * V)), -(1 - V) - np.log(V))
 
 
 def test_error_of_the_curve_is_not_taken_for_a_jump():
@@ -158,12 +158,12 @@ def test_thresholds_are_a_dictionary_that_says_what_coincides():
 class TwiceJumpingChannel(PolynomialChannel):
     """I = q / (1 + sin(15 q) / 2), so that alpha = (1 + sin(15 q) / 2) / (1 - q) rises and falls more than once."""
 
-    def information(self, V, fineness=1.0):
+    def scalar_information(self, V, fineness=1.0):
         q = 1 - np.asarray(V, float)
         t, w = np.polynomial.legendre.leggauss(60)
         inner = q[..., None] * (t + 1) / 2
         entropy = np.sum(w / 2 * inner / (1 + np.sin(15 * inner) / 2), -1) * q / 2
-        return Information(q / (1 + np.sin(15 * q) / 2), entropy)
+        return ScalarInformation(q / (1 + np.sin(15 * q) / 2), entropy)
 
 
 def test_the_last_of_several_jumps_counts():

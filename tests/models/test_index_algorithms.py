@@ -50,16 +50,27 @@ def linear_kernel(y, omega, V):
 LINEAR_NOISE = 0.1
 
 
+class StandInPredictor:
+    def __init__(self, predict, classify):
+        self._predict, self._classify = predict, classify
+
+    def predict(self, Omega, V):
+        return self._predict(Omega[:, 0], V[0, 0])
+
+    def classify(self, Omega, V):
+        return self._classify(Omega[:, 0], V[0, 0])
+
+
 class StandInChannel:
     def __init__(self, kernel, predict, classify=None, continuous_mass=0.0):
-        self.kernel, self.predict, self.classify = kernel, predict, classify
+        self.kernel, self.predictor = kernel, StandInPredictor(predict, classify)
         self.discrete = classify is not None
         self.continuous_mass = continuous_mass
 
     def observe(self, y):
         return np.asarray(y, float)
 
-    def posterior(self, observation, omega, V, evidence=True):
+    def scalar_posterior(self, observation, omega, V, evidence=True):
         return self.kernel(observation, omega, V)
 
 

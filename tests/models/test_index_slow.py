@@ -157,7 +157,7 @@ def test_doubled_nodes_agree_within_the_uncertainty(model):
     found = sv.predict(model, sv.AMP(), alpha=alpha)
     q = found["overlap"]
     inner = (q > 1e-3) & (q < 1 - 1e-6)
-    finer = model.channel.information(1 - q[inner], fineness=2.0).information
+    finer = model.channel.scalar_information(1 - q[inner], fineness=2.0).information
     # A relative change of I acts like one of alpha: q moves by the uncertainty's own slope times it.
     table_error = np.abs(q[inner] / (1 - q[inner]) / finer / alpha[inner] - 1)
     around = sv.predict(model, sv.AMP(), alpha=np.array([0.99, 1.01]) * alpha[inner, None])["overlap"]

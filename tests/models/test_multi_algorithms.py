@@ -120,10 +120,10 @@ def test_metrics_are_those_of_fresh_inputs():
     found = scores(PARITY, estimate, W, rng)
     X = rng.standard_normal((20_000, d)) / np.sqrt(d)
     label, Omega = np.sign((X @ W).prod(axis=1)), X @ estimate
-    direct = np.mean((label - channel.predict(Omega, 0.2 * np.eye(2))) ** 2)
+    direct = np.mean((label - channel.predictor.predict(Omega, 0.2 * np.eye(2))) ** 2)
     # Two averages of 20000 squared errors between 0 and 4: their difference is below 0.03 at four standard errors.
     assert found["generalization_error"] == pytest.approx(direct, abs=0.03)
-    wrong = np.mean(label != channel.classify(Omega, 0.2 * np.eye(2)))
+    wrong = np.mean(label != channel.predictor.classify(Omega, 0.2 * np.eye(2)))
     assert found["classification_error"] == pytest.approx(wrong, abs=4 * np.sqrt(2 * 0.25 / 20_000))
 
 
@@ -143,7 +143,7 @@ def test_undamped_steps_follow_state_evolution():
         amp(Dense(data.X), output, gaussian_signal, start, rng, damping=1.0, max_steps=steps, callback=record)
     expected = [q]
     for _ in range(steps):
-        Mhat = alpha * PARITY.multi_channel.information(expected[-1] * np.eye(2)).information[0, 0]
+        Mhat = alpha * PARITY.multi_channel.information((1 - expected[-1]) * np.eye(2)[None]).information[0, 0, 0]
         expected.append(Mhat / (1 + Mhat))
     mean, error = found.mean(axis=0), found.std(axis=0, ddof=1) / np.sqrt(runs)
     for t in range(1, steps + 1):

@@ -8,25 +8,25 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import k0, k1
 from scipy.stats import chi2, norm
 
-from solvable.channels.multi import MultiLabelLaw
+from solvable.channels.base import LabelLaw
 from solvable.models.index.label_blocks import label_blocks
 from solvable.models.index.multi_spectral_theory import block_spectra, spectral_prediction
 
 both_kinds = pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
 
 
-def law(weight, G) -> MultiLabelLaw:
+def law(weight, G) -> LabelLaw:
     weight, G = np.asarray(weight, float), np.asarray(G, float)
-    return MultiLabelLaw(weight, np.zeros(G.shape[:2]), G)
+    return LabelLaw(weight, np.zeros(G.shape[:2]), G)
 
 
-def parity() -> MultiLabelLaw:
+def parity() -> LabelLaw:
     """sign(z1 z2): G = y (2/pi) sigma_x."""
     swap = np.array([[0.0, 1.0], [1.0, 0.0]])
     return law([0.5, 0.5], np.array([1.0, -1.0])[:, None, None] * (2 / np.pi) * swap)
 
 
-def parity_and_window() -> MultiLabelLaw:
+def parity_and_window() -> LabelLaw:
     """The label (sign(z1 z2), 1{|z1| < 1}), whose four matrices G do not commute."""
     inside = norm.cdf(1) - norm.cdf(-1)
     truncated = inside - 2 * norm.pdf(1)
@@ -43,7 +43,7 @@ def parity_and_window() -> MultiLabelLaw:
     return law(weight, G)
 
 
-def product() -> MultiLabelLaw:
+def product() -> LabelLaw:
     """z1 z2: density K0(|y|)/pi, E[z1^2|y] = |y| K1/K0, E[z1 z2|y] = y."""
     x, w = np.polynomial.legendre.leggauss(400)
     t = (x + 1) / 2
@@ -53,7 +53,7 @@ def product() -> MultiLabelLaw:
     return law(np.tile(weight, 2) / (2 * weight.sum()), np.concatenate(G))
 
 
-def norm_squared(r: int) -> MultiLabelLaw:
+def norm_squared(r: int) -> LabelLaw:
     """z1^2 + .. + zr^2: G = (y/r - 1) I, y a chi-squared variable."""
     x, w = np.polynomial.legendre.leggauss(400)
     # y = u^2 takes the square root off the density at zero.
@@ -62,7 +62,7 @@ def norm_squared(r: int) -> MultiLabelLaw:
     return law(weight / weight.sum(), (u**2 / r - 1)[:, None, None] * np.eye(r))
 
 
-def first_direction_only() -> MultiLabelLaw:
+def first_direction_only() -> LabelLaw:
     """A label that tells of z1 of three projections, like the staircase z1^2 + sign(z1 z2 z3): here 1{|z1| < 1}."""
     inside = norm.cdf(1) - norm.cdf(-1)
     G = np.zeros((2, 3, 3))
@@ -70,11 +70,11 @@ def first_direction_only() -> MultiLabelLaw:
     return law([inside, 1 - inside], G)
 
 
-def two_strengths(strong: float = 0.8, weak: float = 0.4) -> MultiLabelLaw:
+def two_strengths(strong: float = 0.8, weak: float = 0.4) -> LabelLaw:
     return law([0.5, 0.5], [np.diag([strong, weak]), -np.diag([strong, weak])])
 
 
-def random_law(seed: int, r: int, labels: int) -> MultiLabelLaw:
+def random_law(seed: int, r: int, labels: int) -> LabelLaw:
     """Second moments without structure, normalised to E[G] = 0."""
     rng = np.random.default_rng(seed)
     A = rng.standard_normal((labels, r, r))
@@ -85,7 +85,7 @@ def random_law(seed: int, r: int, labels: int) -> MultiLabelLaw:
     return law(weight, root @ second @ root - np.eye(r))
 
 
-def threshold(labels: MultiLabelLaw) -> float:
+def threshold(labels: LabelLaw) -> float:
     r = labels.G.shape[1]
     pairs = np.einsum("l,lij,lkm->ikjm", labels.weight, labels.G, labels.G).reshape(r * r, r * r)
     return 1 / np.linalg.eigvalsh(pairs)[-1]
@@ -383,10 +383,9 @@ def test_one_direction_is_the_scalar_theory():
 
     model = sv.MultiIndex("abs(z) < 1")
     labels = model.channel.label_law()
-    lifted = MultiLabelLaw(labels.weight, labels.mean[:, None], labels.G[:, None, None])
     alpha = np.array([0.5, 1.0, 3.0])
     for kind in ("symmetric", "asymmetric"):
-        found, scalar = spectral_prediction(lifted, kind, alpha), sv.predict(model, sv.Spectral(kind), alpha=alpha)
+        found, scalar = spectral_prediction(labels, kind, alpha), sv.predict(model, sv.Spectral(kind), alpha=alpha)
         np.testing.assert_allclose(found.squared_overlap, squared_overlap(model, kind, alpha), atol=1e-9)
         for name in ("outlier", "bulk_edge"):
             np.testing.assert_allclose(getattr(found, name), scalar.order_parameters[name], atol=1e-7)

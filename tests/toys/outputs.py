@@ -7,46 +7,21 @@ import functools
 import numpy as np
 from scipy.special import ndtr
 
-from solvable.channels.base import Channel
-from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel
+from solvable.channels.base import Average, Linearisation, TargetChannel
+from solvable.channels.scalar import ScalarChannel
 from solvable.engine.state_evolution import InformationTable
 from solvable.numerics.subspaces import complement
 from solvable.targets.target import Target
 
 
-class Toy(MultiChannel):
+class Toy(TargetChannel):
     """What the engine does not ask for is left out."""
 
     calls = 0
 
     @property
-    def discrete(self):
-        return False
-
-    @property
-    def atoms(self):
-        return np.empty(0)
-
-    def observe(self, y):
-        raise NotImplementedError
-
-    def posterior(self, observation, Omega, V, evidence=True):
-        raise NotImplementedError
-
-    def label_law(self, fineness=1.0):
-        raise NotImplementedError
-
-    def predict(self, Omega, V):
-        raise NotImplementedError
-
-    def classify(self, Omega, V):
-        raise NotImplementedError
-
-    def pinned_mass(self, directions):
-        return 0.0
-
-    def frozen(self, directions):
-        raise NotImplementedError
+    def definition(self):
+        return {"toy": id(self)}
 
 
 class LinearToy(Toy):
@@ -56,10 +31,11 @@ class LinearToy(Toy):
         self.a, self.noise = np.asarray(a, float), noise
         self.target = Target(" + ".join(f"{c} * z{i + 1}" for i, c in enumerate(self.a)), projections=len(self.a))
 
-    def information(self, M):
+    def average(self, V, fineness):
+        M = np.eye(len(V)) - V
         self.calls += 1
         s = self.a @ (np.eye(len(M)) - M) @ self.a + self.noise
-        return MatrixInformation(np.outer(self.a, self.a) / s, float(-np.log(2 * np.pi * np.e * s) / 2), 1e-12, 1e-12)
+        return Average(np.outer(self.a, self.a) / s, float(-np.log(2 * np.pi * np.e * s) / 2), 1e-12, 1e-12)
 
     def linearisation(self, M, basis):
         b = basis.T @ self.a
@@ -72,7 +48,7 @@ class LinearToy(Toy):
         inside = np.linalg.norm(self.a - directions @ (directions.T @ self.a)) < 1e-6 * np.linalg.norm(self.a)
         return float(inside and self.noise == 0)
 
-    def frozen(self, directions):
+    def known(self, directions):
         rest = complement(directions)
         return LinearToy(np.round(rest.T @ self.a, 12), self.noise)
 
@@ -89,16 +65,17 @@ class PotentialToy(Toy):
         self.P = np.eye(r) if P is None else np.asarray(P, float)
         self.target = Target("+".join(f"z{i + 1}" for i in range(r)))
 
-    def information(self, M):
+    def average(self, V, fineness):
+        M = np.eye(len(V)) - V
         self.calls += 1
         p = np.trace(self.P @ M)
         information = self.T + sum(g @ M @ g for g in self.G) + self.c * p**3 * self.P
         quadratic = sum(np.trace(g @ M @ g @ M) for g in self.G)
         entropy = np.trace(self.T @ M) / 2 + quadratic / 4 + self.c * p**4 / 8
-        return MatrixInformation(information, float(entropy), self.error, self.error)
+        return Average(information, float(entropy), self.error, self.error)
 
     def linearisation(self, M, basis):
-        trivial = basis.T @ self.information(M).information @ basis
+        trivial = basis.T @ self.average(np.eye(len(M)) - M, 1.0).information @ basis
         slope = 3 * self.c * np.trace(self.P @ M) ** 2
         p = basis.T @ self.P @ basis
         inner = [basis.T @ g @ basis for g in self.G]
@@ -106,7 +83,7 @@ class PotentialToy(Toy):
         easy = sum((np.kron(g, g) for g in inner), np.zeros((k * k, k * k))) + slope * np.outer(p.ravel(), p.ravel())
         return Linearisation(basis, trivial, easy, self.error)
 
-    def frozen(self, directions):
+    def known(self, directions):
         return KnownToy(self, directions)
 
 
@@ -116,14 +93,15 @@ class KnownToy(Toy):
     noise = 1.0
 
     def __init__(self, whole, directions):
-        self.whole, self.known, self.rest = whole, directions @ directions.T, complement(directions)
+        self.whole, self.known_part, self.rest = whole, directions @ directions.T, complement(directions)
         self.target = Target("+".join(f"z{i + 1}" for i in range(self.rest.shape[1])))
 
     def _whole(self, M):
-        return self.known + self.rest @ M @ self.rest.T
+        return self.known_part + self.rest @ M @ self.rest.T
 
-    def information(self, M):
-        found = self.whole.information(self._whole(M))
+    def average(self, V, fineness):
+        M = np.eye(len(V)) - V
+        found = self.whole.average(np.eye(len(self.known_part)) - self._whole(M), fineness)
         return found._replace(information=self.rest.T @ found.information @ self.rest)
 
     def linearisation(self, M, basis):
@@ -143,7 +121,8 @@ class ParityToy(Toy):
     def discrete(self):
         return True
 
-    def information(self, M):
+    def average(self, V, fineness):
+        M = np.eye(len(V)) - V
         self.calls += 1
         V = np.eye(2) - M
         step = np.clip(0.35 * np.sqrt(np.linalg.eigvalsh(V)[0]), 0.02, 0.25)
@@ -171,7 +150,7 @@ class ParityToy(Toy):
         off = np.sum(total * d1 * d2)
         information = np.array([[np.sum(total * d1**2), off], [off, np.sum(total * d2**2)]])
         entropy = float(np.sum(weight * (plus * np.log(plus) + (1 - plus) * np.log1p(-plus))))
-        return MatrixInformation(information, entropy, 2e-6, 2e-6)
+        return Average(information, entropy, 2e-6, 2e-6)
 
     @property
     def resolution(self):
@@ -187,7 +166,7 @@ class ParityToy(Toy):
 class ScalarToy(Toy):
     """A one-projection channel seen as a channel of r = 1 projections."""
 
-    def __init__(self, channel: Channel):
+    def __init__(self, channel: ScalarChannel):
         self.channel, self.target, self.noise = channel, channel.landscape.target, channel.noise
 
     @functools.cached_property
@@ -198,25 +177,24 @@ class ScalarToy(Toy):
     def discrete(self):
         return self.channel.discrete
 
-    def information(self, M):
+    def average(self, V, fineness):
+        M = np.eye(len(V)) - V
         self.calls += 1
         q = max(float(M[0, 0]), 1e-12)
         if q < 1e-4:
             law = self.channel.label_law()
-            start = float(np.sum(law.weight * law.mean**2))
-            slope = float(np.sum(law.weight * law.G**2))
-            psi = float(self.channel.information(np.array([1.0])).entropy[0])
-            return MatrixInformation(
-                np.array([[start + slope * q]]), psi + (start * q + slope * q**2 / 2) / 2, 1e-8, 1e-8
-            )
+            start = float(np.sum(law.weight * law.mean[:, 0] ** 2))
+            slope = float(np.sum(law.weight * law.G[:, 0, 0] ** 2))
+            psi = float(self.channel.scalar_information(np.array([1.0])).entropy[0])
+            return Average(np.array([[start + slope * q]]), psi + (start * q + slope * q**2 / 2) / 2, 1e-8, 1e-8)
         t = np.array([np.log(q / (1 - q))])
         found = np.exp(self.table.log_information(t))
         error = float((self.table.relative_error(t) * found)[0])
-        return MatrixInformation(found[:, None], float(self.table.entropy(t)[0]), error, 1e-7)
+        return Average(found[:, None], float(self.table.entropy(t)[0]), error, 1e-7)
 
     def linearisation(self, M, basis):
         law = self.channel.label_law()
-        mean, square = np.sum(law.weight * law.mean**2), np.sum(law.weight * law.G**2)
+        mean, square = np.sum(law.weight * law.mean[:, 0] ** 2), np.sum(law.weight * law.G[:, 0, 0] ** 2)
         return Linearisation(basis, np.array([[mean]]), np.array([[square]]), 1e-8)
 
     def pinned_mass(self, directions):

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.base import Information, LabelLaw
+from solvable.channels.base import LabelLaw
+from solvable.channels.scalar import ScalarInformation, scalar_law
 from solvable.numerics.gaussian import normal_density, normal_trapezoid, panels, standard_edges
 from solvable.targets.landscape import Landscape
 
@@ -71,11 +72,11 @@ def dense_label_law(rule: DenseRule) -> LabelLaw:
     keep = Z > 1e-300
     mean = (rule.likelihood @ (prior * rule.z))[keep] / Z[keep]
     second = (rule.likelihood @ (prior * rule.z**2))[keep] / Z[keep]
-    return LabelLaw(rule.step * Z[keep], mean, second - 1)
+    return scalar_law(rule.step * Z[keep], mean, second)
 
 
 @eqx.filter_jit
-def _information(rule: DenseRule, x, x_weight, V) -> Information:
+def _information(rule: DenseRule, x, x_weight, V) -> ScalarInformation:
     def at(V):
         omega = jnp.sqrt(1 - V) * x
         u = (rule.z[:, None] - omega) / jnp.sqrt(V)
@@ -85,7 +86,7 @@ def _information(rule: DenseRule, x, x_weight, V) -> Information:
         squared = jnp.where(Z > 1e-290, first**2 / safe, 0.0)
         information = rule.step * jnp.sum(squared, 0) / V
         entropy = rule.step * jnp.sum(Z * jnp.log(safe), 0)
-        return Information(x_weight @ information, x_weight @ entropy)
+        return ScalarInformation(x_weight @ information, x_weight @ entropy)
 
     return jax.lax.map(at, V)
 

@@ -7,20 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels.base import Channel, Information, LabelLaw, PosteriorKernel, Rows, pad_rows
+from solvable.channels.base import LabelLaw
+from solvable.channels.contamination import Component
+from solvable.channels.scalar import PosteriorKernel, Rows, ScalarChannel, ScalarInformation, pad_rows, scalar_law
 from solvable.numerics.gaussian import ladder_edges, normal_density, panels, standard_edges
 
 _REACH = 8.5
 
 
-class FiniteChannel(Channel):
+class FiniteChannel(ScalarChannel):
     """P(y|z) for y in `labels`.
 
     At each omega I = E_omega sum_y Z g^2 and Psi = E_omega sum_y Z log Z are sums over the labels, so only omega is
     integrated over, on panels that shrink towards the breaks of the target to the scale sqrt(V).
     """
 
-    labels: np.ndarray
+    labels: np.ndarray = np.zeros(0)  # pyright: ignore[reportIncompatibleMethodOverride]
+
+    @property
+    def components(self) -> tuple[Component, ...] | None:
+        return None
 
     @abc.abstractmethod
     def probabilities(self, z: np.ndarray) -> np.ndarray:
@@ -39,7 +45,8 @@ class FiniteChannel(Channel):
         return True
 
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        below = np.cumsum(self.probabilities(np.asarray(z, float)), -1)
+        z = np.asarray(z, float)[..., 0]
+        below = np.cumsum(self.probabilities(z), -1)
         drawn = np.sum(rng.random(np.shape(z))[..., None] * below[..., -1:] >= below, -1)
         return self.labels[np.minimum(drawn, len(self.labels) - 1)]
 
@@ -51,15 +58,14 @@ class FiniteChannel(Channel):
         y = np.broadcast_to(self.labels, share.shape)
         return pad_rows(Rows(np.repeat(z, len(self.labels)), share.ravel(), self.observe(y.ravel())))
 
-    def information(self, V: Any, fineness: float = 1.0) -> Information:
+    def scalar_information(self, V: np.ndarray, fineness: float = 1.0) -> ScalarInformation:
         V = np.asarray(V, float)
         found = np.array([self._average(float(v), fineness) for v in V.ravel()]).T
-        return Information(*found.reshape(2, *V.shape))
+        return ScalarInformation(*found.reshape(2, *V.shape))
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
-        posterior = self.posterior(self.observe(self.labels), np.zeros(len(self.labels)), 1.0)
-        weight = np.exp(posterior.log_Z)
-        return LabelLaw(weight, posterior.mean, posterior.variance + posterior.mean**2 - 1)
+        found = self.scalar_posterior(self.observe(self.labels), np.zeros(len(self.labels)), 1.0)
+        return scalar_law(np.exp(found.log_Z), found.mean, found.variance + found.mean**2)
 
     def _average(self, V: float, fineness: float) -> tuple[float, float]:
         q = max(1 - V, 0.0)

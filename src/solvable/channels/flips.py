@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, ndtr
 
-from solvable.channels.base import Channel, Posterior, PosteriorKernel
-from solvable.channels.closed import Probit
+from solvable.channels.closed.logit import Logit
+from solvable.channels.closed.probit import Probit
 from solvable.channels.contamination import Component
 from solvable.channels.finite import FiniteChannel
 from solvable.channels.levelset import LevelSetPosterior, LevelSets
-from solvable.channels.logit import Logit
+from solvable.channels.scalar import PosteriorKernel, ScalarPosterior
 from solvable.core.errors import bad_parameter
 from solvable.numerics.gaussian import RADIUS
 from solvable.targets.landscape import Landscape
@@ -27,7 +27,7 @@ class FlippedPosterior(PosteriorKernel):
     inner: PosteriorKernel
     flip: Any
 
-    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         kept = self.inner.evaluate(xp, observation, omega, V)
         turned = self.inner.evaluate(xp, -observation, omega, V)
         log_kept, log_turned = kept.log_Z + xp.log1p(-self.flip), turned.log_Z + xp.log(self.flip)
@@ -35,7 +35,7 @@ class FlippedPosterior(PosteriorKernel):
         r = xp.exp(log_turned - log_Z)
         mean = (1 - r) * kept.mean + r * turned.mean
         spread = (1 - r) * kept.variance + r * turned.variance
-        return Posterior(log_Z, mean, spread + r * (1 - r) * (kept.mean - turned.mean) ** 2)
+        return ScalarPosterior(log_Z, mean, spread + r * (1 - r) * (kept.mean - turned.mean) ** 2)
 
 
 class FlippedLabels(FiniteChannel):
@@ -49,16 +49,19 @@ class FlippedLabels(FiniteChannel):
         self.landscape = channel.landscape
         self.kernel = FlippedPosterior(channel.kernel, np.float64(flip))
 
+    @property
+    def definition(self) -> dict[str, Any]:
+        return {"labels_of": self.channel, "flip": self.flip}
+
+    @property
+    def components(self) -> tuple[Component, ...] | None:
+        return ((1 - self.flip, 1.0, 0.0), (self.flip, -1.0, 0.0)) if self.channel.deterministic else None
+
     def observe(self, y: np.ndarray) -> np.ndarray:
         return np.asarray(y, float)
 
     def probabilities(self, z: np.ndarray) -> np.ndarray:
-        z = np.asarray(z, float)
-        if isinstance(self.channel, Logit):
-            kept = self.channel.probabilities(z)
-        else:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                kept = ndtr(np.where(z == 0, 0.0, z / np.sqrt(self.channel.label_noise))[..., None] * self.labels)
+        kept = self.channel.probabilities(z)
         return (1 - self.flip) * kept + self.flip * kept[..., ::-1]
 
     @property
@@ -81,13 +84,21 @@ class ClassMixture(FiniteChannel):
     kernel = LevelSetPosterior()
 
     def __init__(self, landscape: Landscape, components: Sequence[Component]):
-        self.landscape, self.components = landscape, tuple(components)
+        self.landscape, self._components = landscape, tuple(components)
         values = np.concatenate([slope * landscape.atoms for _, slope, _ in components]) + 0.0
         self.labels = _distinct(values)
         self._likelihood = np.zeros((len(self.labels), len(landscape.lower)))
         for p, slope, _ in components:
             label = self._label_of(slope * landscape.value_lower)
             self._likelihood[label, np.arange(len(label))] += p
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return {"target": self.target, "components": self.components}
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        return self._components
 
     def observe(self, y: np.ndarray) -> LevelSets:
         y = np.asarray(y, float)
@@ -124,11 +135,6 @@ class ClassMixture(FiniteChannel):
     def __repr__(self) -> str:
         parts = "+".join(f"{p:g}:{slope:g}:0" for p, slope, _ in self.components)
         return f"ClassMixture({self.landscape.target.name!r}, '{parts}')"
-
-
-def flipped(channel: Probit | Logit, flip: float) -> Channel:
-    """The binary channel with a share of its labels flipped; the channel itself where none is."""
-    return FlippedLabels(channel, flip) if flip > 0 else channel
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 import scipy.special
 
-from solvable.channels.base import NARROW, Channel, Posterior, PosteriorKernel, Rows, pad_rows
+from solvable.channels.scalar import NARROW, PosteriorKernel, Rows, ScalarChannel, ScalarPosterior, pad_rows
 from solvable.core.errors import bad_parameter
 from solvable.numerics.gaussian import RADIUS, ladder_edges, normal_density, panels, standard_edges
 from solvable.targets.landscape import Landscape
@@ -49,7 +49,7 @@ class LevelSetPosterior(PosteriorKernel):
 
     guarded: bool = eqx.field(static=True, default=True)
 
-    def evaluate(self, xp: Any, observation: LevelSets, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+    def evaluate(self, xp: Any, observation: LevelSets, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         s = xp.sqrt(V)
         centre = omega[..., None]
         parts = []
@@ -67,7 +67,7 @@ class LevelSetPosterior(PosteriorKernel):
         total = xp.sum(weight, -1)
         mean = xp.sum(weight * u, -1) / total
         variance = xp.sum(weight * (spread + (u - mean[..., None]) ** 2), -1) / total
-        return Posterior(xp.log(total) + largest[..., 0], omega + s * mean, V * variance)
+        return ScalarPosterior(xp.log(total) + largest[..., 0], omega + s * mean, V * variance)
 
 
 def _truncated_normal(xp: Any, a: Any, b: Any, guarded: bool) -> tuple[Any, Any, Any]:
@@ -90,7 +90,7 @@ def _truncated_normal(xp: Any, a: Any, b: Any, guarded: bool) -> tuple[Any, Any,
     return log_mass, xp.where(flip, -mean, mean), variance
 
 
-class LevelSetChannel(Channel):
+class LevelSetChannel(ScalarChannel):
     """The noiseless channel y = g(z) of any one-projection target, continuous, discrete or mixed."""
 
     kernel = LevelSetPosterior()

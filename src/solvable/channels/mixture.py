@@ -20,10 +20,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.base import Channel, Information, LabelLaw, Posterior, PosteriorKernel, Rows, pad_rows
+from solvable.channels.base import LabelLaw
 from solvable.channels.contamination import Component, contaminate
 from solvable.channels.mixture_average import LabelNodes, MixtureAverage, average_over, linear_nodes, outer_nodes
 from solvable.channels.noisy import Intervals, NoisyChannel, NoisyPosterior
+from solvable.channels.scalar import (
+    PosteriorKernel,
+    Rows,
+    ScalarChannel,
+    ScalarInformation,
+    ScalarPosterior,
+    pad_rows,
+    scalar_law,
+)
 from solvable.core.precision import float64
 from solvable.numerics.gaussian import normal_density, normal_trapezoid, panels, standard_edges
 from solvable.targets.landscape import Landscape
@@ -44,9 +53,9 @@ class LinearMixturePosterior(PosteriorKernel):
     noise: Any
     erased: float | None
 
-    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         log_Z, g, variance = self.steps(xp, observation, omega, V)
-        return _unless_erased(xp, self.erased, observation, omega, V, Posterior(log_Z, omega + V * g, variance))
+        return _unless_erased(xp, self.erased, observation, omega, V, ScalarPosterior(log_Z, omega + V * g, variance))
 
     def steps(self, xp: Any, y: Any, omega: Any, V: Any) -> tuple[Any, Any, Any]:
         """log Z, g and the posterior variance; g itself, since (mean - omega) / V has no digits left at small V."""
@@ -81,7 +90,7 @@ class NoisyMixturePosterior(PosteriorKernel):
     silent: Any
     erased: float | None
 
-    def evaluate(self, xp: Any, observation: Observation, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+    def evaluate(self, xp: Any, observation: Observation, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         found = []
         for i, (kernel, seen) in enumerate(zip(self.parts, observation.parts, strict=True)):
             part = kernel.evaluate(xp, seen, omega, V)
@@ -94,7 +103,7 @@ class NoisyMixturePosterior(PosteriorKernel):
         log_Z, r = _shares(xp, log_weight)
         centre = xp.sum(r * mean, 0)
         spread = xp.sum(r * (variance + (mean - centre) ** 2), 0)
-        return _unless_erased(xp, self.erased, observation.y, omega, V, Posterior(log_Z, centre, spread))
+        return _unless_erased(xp, self.erased, observation.y, omega, V, ScalarPosterior(log_Z, centre, spread))
 
 
 def _shares(xp: Any, log_weight: Any) -> tuple[Any, Any]:
@@ -105,14 +114,14 @@ def _shares(xp: Any, log_weight: Any) -> tuple[Any, Any]:
     return xp.log(total) + largest, weight / total
 
 
-def _unless_erased(xp: Any, erased: Any, y: Any, omega: Any, V: Any, otherwise: Posterior) -> Posterior:
+def _unless_erased(xp: Any, erased: Any, y: Any, omega: Any, V: Any, otherwise: ScalarPosterior) -> ScalarPosterior:
     if erased is None:
         return otherwise
-    nothing = Posterior(xp.log(erased) + xp.zeros_like(omega), omega, V + xp.zeros_like(omega))
-    return Posterior(*(xp.where(y == 0, a, b) for a, b in zip(nothing, otherwise, strict=True)))
+    nothing = ScalarPosterior(xp.log(erased) + xp.zeros_like(omega), omega, V + xp.zeros_like(omega))
+    return ScalarPosterior(*(xp.where(y == 0, a, b) for a, b in zip(nothing, otherwise, strict=True)))
 
 
-class MixtureChannel(Channel):
+class MixtureChannel(ScalarChannel):
     """What both mixtures share: a label law that is a density, and perhaps an atom of erased labels at 0.
 
     Averages run over omega first, then over labels on panels that resolve every component.
@@ -122,9 +131,21 @@ class MixtureChannel(Channel):
 
     def __init__(self, landscape: Landscape, components: Sequence[Component]):
         self.landscape = landscape
-        self.components = tuple(components)
+        self._components = tuple(components)
         self.dense = tuple((p, b, noise) for p, b, noise in components if b != 0 or noise > 0)
         self.erased = float(sum(p for p, b, noise in components if b == 0 and noise == 0))
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return {"target": self.target, "components": self.components}
+
+    @property
+    def components(self) -> tuple[Component, ...]:
+        return self._components
+
+    @property
+    def labels(self) -> None:
+        return None
 
     @property
     def _erased(self) -> Any:
@@ -150,10 +171,10 @@ class MixtureChannel(Channel):
     def settled_entropy(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         if self.continuous_mass > 0 or not self.sharp:
             return 0.0
-        return float(self.information(np.array([1e-11])).entropy[0])
+        return float(self.scalar_information(np.array([1e-11])).entropy[0])
 
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        return contaminate(self.landscape.target.numpy(np.asarray(z, float)[..., None]), self.components, rng)
+        return contaminate(self.target.numpy(np.asarray(z, float)), self.components, rng)
 
     def make_rows(self, fineness: float, narrow: bool) -> Rows:
         """The rules of the components one after the other: right for functions as smooth as each of them."""
@@ -165,18 +186,21 @@ class MixtureChannel(Channel):
         share = np.concatenate([p * each for p, _, _ in self.components])
         return pad_rows(Rows(np.tile(np.repeat(z, len(xi)), len(self.components)), share, self.observe(y)))
 
-    def information(self, V: Any, fineness: float = 1.0) -> Information:
+    def scalar_information(self, V: np.ndarray, fineness: float = 1.0) -> ScalarInformation:
         flat = np.ravel(np.asarray(V, float))
         information, entropy = self._averages(flat, fineness)
         if self.erased:
             entropy = entropy + self.erased * np.log(self.erased)
-        return Information(information.reshape(np.shape(V)), entropy.reshape(np.shape(V)))
+        return ScalarInformation(information.reshape(np.shape(V)), entropy.reshape(np.shape(V)))
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
         weight, mean, G = self._label_law(fineness)
         if not self.erased:
             return LabelLaw(weight, mean, G)
-        return LabelLaw(np.append(weight, self.erased), np.append(mean, 0.0), np.append(G, 0.0))
+        nothing = np.zeros((1, 1))
+        return LabelLaw(
+            np.append(weight, self.erased), np.concatenate([mean, nothing]), np.concatenate([G, nothing[None]])
+        )
 
     @abc.abstractmethod
     def _averages(self, V: np.ndarray, fineness: float) -> np.ndarray:
@@ -188,8 +212,8 @@ class MixtureChannel(Channel):
 
     def _law_at(self, nodes: LabelNodes) -> LabelLaw:
         """The law of the labels that are not erased, from nodes at omega = 0 and V = 1."""
-        found = self.posterior(self.observe(nodes.y), np.zeros(len(nodes.y)), 1.0)
-        return LabelLaw(nodes.weight * np.exp(found.log_Z), found.mean, found.variance + found.mean**2 - 1)
+        found = self.scalar_posterior(self.observe(nodes.y), np.zeros(len(nodes.y)), 1.0)
+        return scalar_law(nodes.weight * np.exp(found.log_Z), found.mean, found.variance + found.mean**2)
 
     def __repr__(self) -> str:
         parts = "+".join(f"{p:g}:{b:g}:{noise:g}" for p, b, noise in self.components)
@@ -264,11 +288,13 @@ class NoisyMixture(MixtureChannel):
         return Observation(y, tuple(part.observe(y / beta) for part, beta in parts))
 
     @float64
-    def posterior(self, observation: Observation, omega: np.ndarray, V: float, evidence: bool = True) -> Posterior:
+    def scalar_posterior(
+        self, observation: Observation, omega: np.ndarray, V: float, evidence: bool = True
+    ) -> ScalarPosterior:
         rows, extra = len(omega), -len(omega) % _PADDING
         padded, omega = _repeat_last(observation, extra), _repeat_last(omega, extra)
         found = _compiled_posterior(self.kernel, padded, omega, jnp.asarray(V, float))
-        return Posterior(*(np.asarray(a)[:rows] for a in found))
+        return ScalarPosterior(*(np.asarray(a)[:rows] for a in found))
 
     @functools.cache  # noqa: B019 - a channel lives as long as its rules
     def _rule(self, fineness: float) -> MixtureAverage:
@@ -288,5 +314,5 @@ def _repeat_last(tree: Any, extra: int) -> Any:
 
 
 @eqx.filter_jit
-def _compiled_posterior(kernel: NoisyMixturePosterior, observation: Observation, omega: Any, V: Any) -> Posterior:
+def _compiled_posterior(kernel: NoisyMixturePosterior, observation: Observation, omega: Any, V: Any) -> ScalarPosterior:
     return kernel(observation, omega, V)

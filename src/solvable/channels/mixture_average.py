@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.base import NARROW, Information, LabelLaw, PosteriorKernel, in_chunks
+from solvable.channels.base import LabelLaw
 from solvable.channels.contamination import Component
 from solvable.channels.dense import DenseRule, dense_information, dense_label_law, is_broad
+from solvable.channels.scalar import NARROW, PosteriorKernel, ScalarInformation, in_chunks
 from solvable.numerics.gaussian import gauss_legendre, ladder_edges, normal_density, panels, standard_edges
 from solvable.targets.landscape import Landscape
 
@@ -185,7 +186,7 @@ def _density_bound(rule: MixtureAverage, nodes: LabelNodes, V: float) -> np.ndar
 
 
 @eqx.filter_jit
-def _average(kernel: PosteriorKernel, nodes: LabelNodes, observation: Any, V: Any) -> Information:
+def _average(kernel: PosteriorKernel, nodes: LabelNodes, observation: Any, V: Any) -> ScalarInformation:
     def at(V):
         q = 1 - V
 
@@ -198,7 +199,7 @@ def _average(kernel: PosteriorKernel, nodes: LabelNodes, observation: Any, V: An
             return jnp.sum(mass * g**2), jnp.sum(jnp.where(mass > 0, mass * posterior.log_Z, 0.0))
 
         information, entropy = jax.lax.map(block, (nodes, observation))
-        return Information(jnp.sum(information), jnp.sum(entropy))
+        return ScalarInformation(jnp.sum(information), jnp.sum(entropy))
 
     return jax.lax.map(at, V)
 

@@ -15,18 +15,18 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.base import (
+from solvable.channels.base import LabelLaw
+from solvable.channels.dense import DenseRule, dense_information, dense_label_law, dense_rule, is_broad
+from solvable.channels.scalar import (
     NARROW,
     REACH,
-    Channel,
-    LabelLaw,
-    Posterior,
     PosteriorKernel,
     Rows,
+    ScalarChannel,
+    ScalarPosterior,
     in_chunks,
     pad_rows,
 )
-from solvable.channels.dense import DenseRule, dense_information, dense_label_law, dense_rule, is_broad
 from solvable.core.precision import float64
 from solvable.numerics.gaussian import (
     gauss_legendre,
@@ -64,7 +64,7 @@ class NoisyPosterior(PosteriorKernel):
     nodes: int = eqx.field(static=True)
     guarded: bool = eqx.field(static=True, default=True)
 
-    def evaluate(self, xp: Any, observation: Intervals, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+    def evaluate(self, xp: Any, observation: Intervals, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         g = self.target.numpy if xp is np else self.target
         t, w = gauss_legendre(self.nodes)
         s = xp.sqrt(V)
@@ -83,15 +83,15 @@ class NoisyPosterior(PosteriorKernel):
         mean = xp.sum(weight * u, (-2, -1)) / total
         variance = xp.sum(weight * (u - mean[..., None, None]) ** 2, (-2, -1)) / total
         log_Z = xp.log(total) - least[..., 0, 0] - xp.log(2 * xp.pi) - xp.log(V * self.noise) / 2
-        return Posterior(log_Z, omega + s * mean, V * variance)
+        return ScalarPosterior(log_Z, omega + s * mean, V * variance)
 
 
 @eqx.filter_jit
-def _compiled_posterior(kernel: NoisyPosterior, observation: Intervals, omega: Any, V: Any) -> Posterior:
+def _compiled_posterior(kernel: NoisyPosterior, observation: Intervals, omega: Any, V: Any) -> ScalarPosterior:
     return kernel(observation, omega, V)
 
 
-class NoisyChannel(Channel):
+class NoisyChannel(ScalarChannel):
     """y = g(z) + sqrt(noise) xi for any one-projection target and noise > 0."""
 
     kernel: NoisyPosterior
@@ -103,17 +103,19 @@ class NoisyChannel(Channel):
         self.kernel = self._kernel(self._enough_nodes((0.8, 0.5, 0.2, 0.07, 0.02)))
 
     @float64
-    def posterior(self, observation: Intervals, omega: np.ndarray, V: float, evidence: bool = True) -> Posterior:
+    def scalar_posterior(
+        self, observation: Intervals, omega: np.ndarray, V: float, evidence: bool = True
+    ) -> ScalarPosterior:
         # Hundreds of nodes a row are worth compiling; padding keeps data sets of similar size on the same code.
         rows, extra = len(omega), -len(omega) % _PADDING
         padded = [np.concatenate([a, np.repeat(a[-1:], extra, 0)]) for a in (*observation, omega)]
         found = _compiled_posterior(self.kernel, Intervals(*padded[:3]), padded[3], jnp.asarray(V, float))
-        return Posterior(*(np.asarray(a)[:rows] for a in found))
+        return ScalarPosterior(*(np.asarray(a)[:rows] for a in found))
 
-    def average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
+    def rule_average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
         rule = None if narrow else self._dense(fineness)
         if rule is None:
-            return super().average(V, fineness, narrow)
+            return super().rule_average(V, fineness, narrow)
         result = np.empty((2, *V.shape))
         for broad in (True, False):
             here = is_broad(V) == broad
@@ -153,7 +155,7 @@ class NoisyChannel(Channel):
         """
         rng = np.random.default_rng(0)
         z = rng.standard_normal(300)
-        observation = self.observe(self.sample(z, rng))
+        observation = self.observe(self.sample(z[:, None], rng))
         x = rng.standard_normal(300)
 
         def steps(nodes: int) -> np.ndarray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.channels.multi import Linearisation
+from solvable.channels.base import Linearisation
 from solvable.numerics.subspaces import tidy
 
 

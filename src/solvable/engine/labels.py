@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from solvable.channels.multi import MatrixInformation, MultiChannel
+from solvable.channels.base import Channel
 from solvable.numerics.cache import Kept
 from solvable.numerics.subspaces import tidy
 
@@ -17,6 +19,15 @@ _DOUBT = 0.02
 """The relative error, for each factor e in V, of what is said below the channel's resolution."""
 
 
+class Said(NamedTuple):
+    """E[g g^T] (r x r) and Psi at one M, with the errors of both."""
+
+    information: np.ndarray
+    entropy: float
+    error: float
+    entropy_error: float
+
+
 class Labels:
     """E[g g^T] and Psi of a channel at any M with eigenvalues up to one; each M is evaluated once.
 
@@ -26,14 +37,14 @@ class Labels:
     counts as known better than the channel resolves.
     """
 
-    def __init__(self, channel: MultiChannel):
+    def __init__(self, channel: Channel):
         self.channel = channel
         self.calls = 0
         self.sharp = -float(np.log(np.clip(channel.resolution, _FINEST, _COARSE)))
         self._floor = channel.resolution if channel.resolution <= _COARSE else _FINEST
         self._known = Kept(self._information, _REMEMBERED)
 
-    def __call__(self, M: np.ndarray) -> MatrixInformation:
+    def __call__(self, M: np.ndarray) -> Said:
         v, u = np.linalg.eigh(np.eye(len(M)) - M)
         if v[0] >= self.channel.resolution:
             return self._evaluated(M)
@@ -46,7 +57,7 @@ class Labels:
         information = stretch @ found.information @ stretch
         diagonal = np.diag(u.T @ found.information @ u)
         grown = np.log(c / v) * c if power == 1 else (c - v * (c / v) ** power) / (1 - power)
-        return MatrixInformation(
+        return Said(
             information,
             found.entropy + 0.5 * float(np.sum(diagonal * grown)),
             found.error * float((c / v).max()) ** power + doubt * float(np.abs(information).max()),
@@ -60,11 +71,12 @@ class Labels:
             return 0.5
         return float(self.channel.pinned_mass(tidy(sharp, 1e-3)) > 0)
 
-    def _evaluated(self, M: np.ndarray) -> MatrixInformation:
+    def _evaluated(self, M: np.ndarray) -> Said:
         return self._known((M + M.T) / 2)
 
-    def _information(self, M: np.ndarray) -> MatrixInformation:
+    def _information(self, M: np.ndarray) -> Said:
         self.calls += 1
-        found = self.channel.information(M)
-        information = np.asarray(found.information, float)
-        return found._replace(information=(information + information.T) / 2)
+        found = self.channel.information((np.eye(len(M)) - M)[None])
+        information = found.information[0]
+        entropy, error, entropy_error = float(found.entropy[0]), float(found.error[0]), float(found.entropy_error[0])
+        return Said((information + information.T) / 2, entropy, error, entropy_error)

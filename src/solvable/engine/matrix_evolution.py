@@ -19,7 +19,7 @@ import functools
 
 import numpy as np
 
-from solvable.channels.multi import MultiChannel
+from solvable.channels.base import Channel
 from solvable.engine.matrix_branches import Branches
 from solvable.engine.matrix_output import MatrixOutput
 from solvable.engine.matrix_points import MatrixFixedPoints, collect
@@ -35,7 +35,7 @@ class MatrixStateEvolution:
     does not depend on what was asked before.
     """
 
-    def __init__(self, channel: MultiChannel):
+    def __init__(self, channel: Channel):
         self.output = MatrixOutput(channel)
         # The uninformed points of a grid serve its optimal ones too, and a grid asked for again.
         self._along = functools.lru_cache(maxsize=_GRIDS)(lambda grid: self.branches())

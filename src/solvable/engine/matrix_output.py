@@ -10,7 +10,7 @@ import itertools
 
 import numpy as np
 
-from solvable.channels.multi import Linearisation, MultiChannel
+from solvable.channels.base import Channel, Linearisation
 from solvable.engine.labels import Labels
 from solvable.numerics.cache import Kept
 
@@ -20,12 +20,12 @@ _MOST_LINEARISATIONS, _MOST_MASSES, _MOST_FROZEN = 1024, 1024, 64
 class MatrixOutput:
     """E[g g^T] and Psi (`labels`) of a channel, its linearisations, and what its labels can pin down exactly."""
 
-    def __init__(self, channel: MultiChannel):
+    def __init__(self, channel: Channel):
         self.channel = channel
         self.labels = Labels(channel)
         self._linearised = Kept(self._linearisation, _MOST_LINEARISATIONS)
         self._masses = Kept(channel.pinned_mass, _MOST_MASSES)
-        self._frozen = Kept(lambda directions: MatrixOutput(channel.frozen(directions)), _MOST_FROZEN)
+        self._frozen = Kept(lambda directions: MatrixOutput(channel.known(directions)), _MOST_FROZEN)
 
     @property
     def projections(self) -> int:

@@ -12,7 +12,7 @@ import itertools
 
 import numpy as np
 
-from solvable.channels.multi import MultiChannel
+from solvable.channels.base import Channel
 from solvable.engine.matrix_branches import Branches
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_points import Point
@@ -170,9 +170,11 @@ def _lower_end(branches: Branches, alpha: float) -> float:
     return (low + high) / 2
 
 
-def _specialization(channel: MultiChannel, steps: list[LearnedStep]) -> float | None:
+def _specialization(channel: Channel, steps: list[LearnedStep]) -> float | None:
     """The alpha of the easy step, after a first one, that breaks a symmetry under exchange of two projections."""
-    target, r = channel.target, channel.projections
+    target, r = getattr(channel, "target", None), channel.projections
+    if target is None:
+        return None
     z = np.random.default_rng(0).standard_normal((64, r))
     values = target.numpy(z)
     for number, step in enumerate(steps):

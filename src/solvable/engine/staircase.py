@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import Linearisation
+from solvable.channels.base import Linearisation
 from solvable.engine.growth import growing_overlap, support, trivial_directions, zero_level
 from solvable.engine.matrix_branches import Branches
 from solvable.engine.matrix_evolution import MatrixStateEvolution

@@ -41,7 +41,7 @@ class OutputSide(Protocol):
     def settled_entropy(self) -> float: ...
     @property
     def deepest(self) -> float: ...
-    def information(self, V: np.ndarray, fineness: float = 1.0) -> tuple[np.ndarray, np.ndarray]: ...
+    def scalar_information(self, V: np.ndarray, fineness: float = 1.0) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 class SignalSide(Protocol):
@@ -73,10 +73,10 @@ class InformationTable:
         """Tabulate a channel once; the rule with fewer nodes at a few probes tells the error."""
         edges, probes = _EDGES[channel.deepest >= _EDGES], _PROBES[channel.deepest > _PROBES]
         nodes = interpolation.chebyshev_nodes(edges, _DEGREE)
-        information, entropy = channel.information(1 / (1 + np.exp(nodes.ravel())))
+        information, entropy = channel.scalar_information(1 / (1 + np.exp(nodes.ravel())))
         floor = np.maximum(information, 1e-30).reshape(nodes.shape)
         log_information = interpolation.fit(edges, _DEGREE, np.log(floor))
-        coarse = channel.information(1 / (1 + np.exp(probes)), fineness=0.7)[0]
+        coarse = channel.scalar_information(1 / (1 + np.exp(probes)), fineness=0.7)[0]
         probe_error = np.abs(coarse / np.exp(log_information(probes)) - 1)
         entropy = interpolation.fit(edges, _DEGREE, entropy.reshape(nodes.shape))
         return cls(log_information, entropy, probes, probe_error)
@@ -199,13 +199,13 @@ class ScalarStateEvolution:
         """The overlaps q_0, q_1, ... of the iteration q -> overlap(alpha I), step by step."""
         path = [q]
         for _ in range(steps):
-            information = self.channel.information(np.array([max(1 - path[-1], 1e-300)]))[0][0]
+            information = self.channel.scalar_information(np.array([max(1 - path[-1], 1e-300)]))[0][0]
             path.append(float(self._overlap(np.array(alpha * information))))
         return np.array(path)
 
     @functools.cached_property
     def _entropy_at_zero(self) -> float:
-        return float(self.channel.information(np.array([1.0]))[1][0])
+        return float(self.channel.scalar_information(np.array([1.0]))[1][0])
 
     def _logit(self, qhat: np.ndarray) -> np.ndarray:
         """t = log(q / V) at qhat, bounded where V underflows."""

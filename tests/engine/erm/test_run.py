@@ -11,9 +11,9 @@ import solvable as sv
 from solvable.channels.losses import Huber, Logistic
 from solvable.channels.losses.samples import SampleLoss
 from solvable.engine.amp import amp
-from solvable.engine.operators import Dense
 from solvable.engine.erm.direct import minimise
 from solvable.engine.evolution import Evolution
+from solvable.engine.operators import Dense
 from solvable.engine.sides import Overlap
 from solvable.engine.signals.penalised import PenalisedSignal
 from solvable.priors import Lasso, Ridge
@@ -84,6 +84,7 @@ def test_every_step_follows_state_evolution(model, loss, penalty, alpha):
         rng = np.random.default_rng([seed, 7])
         data = model.sample(rng, d, alpha=alpha)
         with jax.enable_x64(True):
+
             def keep(t, W, seed=seed, data=data):
                 path[seed, t] = np.mean(W * data.truth), np.mean(W**2)
 

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.channels import Channel, Logit, Probit
+from solvable.channels.closed import Logit, Probit
 from solvable.channels.contamination import Component
 from solvable.channels.flips import FlippedLabels
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
+from solvable.channels.scalar import ScalarChannel
 from solvable.core.errors import bad_parameter
 from solvable.engine.outputs.proximal import (
     ClassLabels,
@@ -51,7 +52,13 @@ class Labels:
 
     target: Target
     components: tuple[Component, ...] = ((1.0, 1.0, 0.0),)
-    chance: Channel | None = None
+    chance: ScalarChannel | None = None
+
+    @classmethod
+    def of(cls, channel: ScalarChannel) -> Labels:
+        """The law of the labels of a channel."""
+        parts = channel.components
+        return cls(channel.target, chance=channel) if parts is None else cls(channel.target, parts)
 
     @property
     def landscape(self) -> Landscape:
@@ -62,7 +69,7 @@ class Labels:
     def values(self) -> np.ndarray | None:
         """The values that a label can take, in increasing order; None where there are infinitely many."""
         if self.chance is not None:
-            return np.array(_BINARY)
+            return self.chance.labels
         if not self.landscape.flat.all() or any(noise > 0 for _, _, noise in self.components):
             return None
         classes = self.landscape.value_lower
@@ -80,7 +87,7 @@ class Labels:
     def probabilities(self, z: np.ndarray) -> np.ndarray:
         """P(y|z) of each of `values` along a new last axis."""
         if self.chance is not None:
-            return _probabilities(self.chance, z)
+            return self.chance.probabilities(z)
         return self.share.T[np.searchsorted(self.landscape.edges, z)]
 
     @property
@@ -149,17 +156,6 @@ def _(channel: Logit) -> LogisticClasses:
 @class_law.register
 def _(channel: FlippedLabels) -> PiecewiseClasses | LogisticClasses:
     return class_law(channel.channel).flip(np.float64(channel.flip))
-
-
-def _probabilities(channel, z):
-    from scipy.special import ndtr
-
-    if isinstance(channel, FlippedLabels):
-        kept = _probabilities(channel.channel, z)
-        return (1 - channel.flip) * kept + channel.flip * kept[..., ::-1]
-    if isinstance(channel, Logit):
-        return channel.probabilities(z)
-    return ndtr(z / np.sqrt(channel.label_noise))[..., None] * [-1, 1] + [1.0, 0.0]
 
 
 class Line(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels import Channel
+from solvable.channels import ScalarChannel
 from solvable.core.errors import bad_parameter
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Data
@@ -39,8 +39,8 @@ _RECOVERED = 0.999
 class ChannelOutput:
     """The output denoiser of a one-projection channel: the posterior of z given each label."""
 
-    def __init__(self, channel: Channel, y: np.ndarray):
-        self._posterior, self._labels = channel.posterior, channel.observe(y)
+    def __init__(self, channel: ScalarChannel, y: np.ndarray):
+        self._posterior, self._labels = channel.scalar_posterior, channel.observe(y)
 
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
         omega, v = Omega[:, 0], V[0, 0]
@@ -179,8 +179,9 @@ def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.r
 def _label_errors(model: MultiIndex, z: np.ndarray, omega: np.ndarray, V: float) -> dict[str, float]:
     V = min(max(V, SMALLEST_V), 1.0)
     label = model.target.numpy(z[:, None])
-    errors = {"generalization_error": float(np.mean((label - np.asarray(model.channel.predict(omega, V))) ** 2))}
+    at, predictor = (omega[:, None], np.full((1, 1), V)), model.channel.predictor
+    errors = {"generalization_error": float(np.mean((label - predictor.predict(*at)) ** 2))}
     if model.channel.discrete:
-        wrong = np.abs(label - np.asarray(model.channel.classify(omega, V))) > 1e-9 * (1 + np.abs(label))
+        wrong = np.abs(label - predictor.classify(*at)) > 1e-9 * (1 + np.abs(label))
         errors["classification_error"] = float(np.mean(wrong))
     return errors

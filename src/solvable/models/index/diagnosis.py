@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels import Channel, LevelSetChannel
-from solvable.channels.exponents import MAX_ORDER, generative_exponent, label_spectrum, weak_recovery
+from solvable.channels import Channel, LevelSetChannel, ScalarChannel
+from solvable.channels.exponents import MAX_ORDER, generative_exponent, label_spectrum, threshold, weak_recovery
 from solvable.models.index.diagnosis_text import report
 from solvable.models.index.multi_index import MultiIndex
 from solvable.targets.hermite import hermite_coefficients, information_exponent
@@ -143,12 +143,11 @@ def sample_exponents(leap: float, generative: float, steps: list[Step]) -> dict[
     return {"online SGD": one_pass_samples(leap), "best CSQ": best_correlational_samples(leap), "AMP": amp}
 
 
-def _threshold_error(channel: Channel, alpha_weak: float) -> float:
+def _threshold_error(channel: ScalarChannel, alpha_weak: float) -> float:
     """What fewer nodes change in alpha_weak."""
     if not 0 < alpha_weak < np.inf:
         return 0.0
-    law = channel.label_law(0.7)
-    return abs(float(1 / np.sum(law.weight * law.G**2)) - alpha_weak) + 1e-12
+    return abs(threshold(channel.label_law(0.7)) - alpha_weak) + 1e-12
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import MultiLabelLaw
+from solvable.channels.base import LabelLaw
 
 NOTHING = 1e-11
 """E[G^2] below this is rounding: the second moments of z say nothing, at any alpha."""
@@ -53,7 +53,7 @@ class Block(NamedTuple):
         return self.bases[i] @ self.bases[j].T
 
 
-def label_blocks(law: MultiLabelLaw) -> list[Block]:
+def label_blocks(law: LabelLaw) -> list[Block]:
     """The blocks of a label's second moments, one entry for each kind.
 
     Laws are known to a few digits, so a matrix counts as commuting with G when the commutator's mean square is below
@@ -75,11 +75,11 @@ def label_blocks(law: MultiLabelLaw) -> list[Block]:
     return [_block(law, np.stack(kind)) for kind in kinds]
 
 
-def _block(law: MultiLabelLaw, bases: np.ndarray) -> Block:
+def _block(law: LabelLaw, bases: np.ndarray) -> Block:
     return Block(bases, np.einsum("ais,lij,ajt->lst", bases, law.G, bases) / len(bases))
 
 
-def _commuting(law: MultiLabelLaw) -> np.ndarray:
+def _commuting(law: LabelLaw) -> np.ndarray:
     """An orthonormal basis (k, r, r) of the matrices that commute with G(y) for every label y.
 
     They are the null space of E |G U - U G|^2 as a quadratic form in U.

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels.multi import MultiChannel
+from solvable.channels.base import Channel
 from solvable.core.learners import AMP
 from solvable.core.model import Data
 from solvable.core.results import Outcome
@@ -39,7 +39,7 @@ _RESTART_NORM = 0.8
 class MultiChannelOutput:
     """The output denoiser of a channel of several projections: the posterior of z given each label."""
 
-    def __init__(self, channel: MultiChannel, y: np.ndarray):
+    def __init__(self, channel: Channel, y: np.ndarray):
         self._channel, self._labels = channel, channel.observe(y)
 
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
@@ -134,7 +134,7 @@ def _run(
     )
 
 
-def _limiting_entropy(channel: MultiChannel, data: Data, report: AMPReport) -> tuple[float, float]:
+def _limiting_entropy(channel: Channel, data: Data, report: AMPReport) -> tuple[float, float]:
     """How fast the free entropy grows as V -> 0 in the recovered directions (0 where it does not), and its value."""
     if report.free_entropy is None or not np.isfinite(report.free_entropy):
         return 0.0, -np.inf

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from solvable.channels import GenericChannel, MultiChannel, multi_channel_of
-from solvable.channels.generic import COARSE
-from solvable.channels.levels.spectrum import generative_exponent, hermite_spectrum
-from solvable.channels.several import MOST_PROJECTIONS, refuse_tiny_noise
+from solvable.channels import Channel, GenericChannel, channel_of
+from solvable.channels.exponents import generative_exponent, label_spectrum
+from solvable.channels.factory import MOST_PROJECTIONS, refuse_tiny_noise
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.staircase import staircase
 from solvable.models.index.diagnosis import (
@@ -27,7 +26,6 @@ from solvable.targets.symmetry import symmetries
 from solvable.targets.target import Target
 
 _REPORTED_DEGREE = {2: 6, 3: 4, 4: 4}
-_SEARCHED_DEGREE = {2: 10, 3: 8, 4: 6}
 
 
 def diagnose_several(model: MultiIndex) -> Diagnosis:
@@ -49,14 +47,12 @@ def diagnose_several(model: MultiIndex) -> Diagnosis:
 
 def _diagnose(target: Target, noise: float) -> Diagnosis:
     """The diagnosis of a target that depends on all of its projections."""
-    r = target.projections
     steps = [
         Step(s.directions, s.alpha, s.kind, s.error) for s in staircase(MatrixStateEvolution(_channel(target, noise)))
     ]
     correlational = leap(target)
     noiseless = GenericChannel(target)
-    fine, coarse = (hermite_spectrum(noiseless.rule(f), _SEARCHED_DEGREE[r]) for f in (1.0, COARSE))
-    exponent = min(generative_exponent(fine, coarse), correlational.information_exponent)
+    exponent = min(generative_exponent(noiseless), correlational.information_exponent)
     first = steps[0]
     return Diagnosis(
         target=target.name,
@@ -69,16 +65,16 @@ def _diagnose(target: Target, noise: float) -> Diagnosis:
         staircase=steps,
         csq_staircase=[CorrelationalStep.of(directions, cost) for directions, cost in correlational.steps],
         hermite={},
-        label_spectrum=fine,
+        label_spectrum=label_spectrum(noiseless),
         symmetries=[],
         sample_exponents=sample_exponents(correlational.exponent, exponent, steps),
         uncertainty=first.error,
     )
 
 
-def _channel(target: Target, noise: float) -> MultiChannel:
+def _channel(target: Target, noise: float) -> Channel:
     if target.projections <= MOST_PROJECTIONS:
-        return multi_channel_of(target, noise)
+        return channel_of(target, noise)
     refuse_tiny_noise(target, noise)
     return GenericChannel(target, noise)
 

@@ -9,9 +9,16 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from solvable.channels import Channel, Logit, MultiChannel, Probit, channel_of, multi_channel_of
-from solvable.channels.contaminated import flipped_channel, merged, mixture_channel
-from solvable.channels.contamination import Component, Contamination, as_contamination, components_of, contaminate
+from solvable.channels import Channel, Logit, Probit, ScalarChannel, channel_of
+from solvable.channels.base import TargetChannel
+from solvable.channels.contamination import (
+    Component,
+    Contamination,
+    as_contamination,
+    components_of,
+    contaminate,
+    merged,
+)
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
 from solvable.core.model import Data, Model, Stream
 from solvable.engine.outputs.labels import Labels
@@ -61,14 +68,14 @@ class MultiIndex(Model):
 
     def __init__(
         self,
-        target: str | Target | Channel | Callable[..., Any],
+        target: str | Target | TargetChannel | Callable[..., Any],
         noise: float = 0.0,
         prior: str | Prior = "gaussian",
         named_channel: Channel | None = None,
         contamination: Contamination | Sequence[Contamination] | str | None = None,
     ):
-        if isinstance(target, Channel):
-            named_channel, target = target, target.landscape.target
+        if isinstance(target, TargetChannel):
+            named_channel, target = target, target.target
         if named_channel is not None and noise != 0:
             raise bad_parameter("noise", noise, f"0 with the named channel {named_channel!r}, which has its own")
         self.target = _as_target(target)
@@ -90,27 +97,25 @@ class MultiIndex(Model):
         return components_of(self.noise, self.contamination)
 
     @property
-    def channel(self) -> Channel:
+    def channel(self) -> ScalarChannel:
         """The output channel P(y|z) of one projection."""
         if self.projections != 1:
             raise NotSolvable(f"the target {self.target.name!r} has {self.projections} projections: use multi_channel.")
-        components = merged(self.components)
-        if len(components) == 1 and components[0][1] == 1:
-            return self.named_channel or channel_of(self.target, components[0][2])
-        if self.named_channel is None:
-            return mixture_channel(self.target, components)
-        assert isinstance(self.named_channel, (Probit, Logit))
-        return flipped_channel(self.named_channel, components)
+        found = channel_of(self.named_channel or self.target, components=self.components)
+        assert isinstance(found, ScalarChannel)
+        return found
 
     @property
-    def multi_channel(self) -> MultiChannel:
+    def multi_channel(self) -> TargetChannel:
         """The output channel P(y|z) of several projections; their weights are Gaussian."""
         if not isinstance(self.prior, Gaussian):
             raise NotSolvable(
                 f"the prior {self.prior} is solved for one projection; with {self.projections} projections the weights "
                 'are Gaussian: use prior="gaussian".'
             )
-        return multi_channel_of(self.target, float(self.noise))
+        found = channel_of(self.named_channel or self.target, float(self.noise))
+        assert isinstance(found, TargetChannel)
+        return found
 
     def label_law(self) -> Labels:
         """The law of labels of one projection, which a learner with a loss needs; it may have no posterior here."""
@@ -119,11 +124,9 @@ class MultiIndex(Model):
                 f"ERM is solved for one projection, and the target {self.target.name!r} has {self.projections}; "
                 "learners that take several are BayesOptimal, AMP and Spectral."
             )
-        named = self.named_channel
-        if isinstance(named, (Probit, Logit)) and not named.deterministic:
-            return Labels(self.target, chance=self.channel)
-        components = self.components if named is None or isinstance(named, Probit) else ((1.0, 1.0, named.noise),)
-        return Labels(self.target, tuple(part for part in components if part[0] > 0))
+        if self.named_channel is not None:
+            return Labels.of(self.channel)
+        return Labels(self.target, tuple(part for part in self.components if part[0] > 0))
 
     def hides_sign(self) -> bool:
         """Whether labels of one projection say nothing of the sign of w*: those of -w* have the same law.
@@ -163,9 +166,9 @@ class MultiIndex(Model):
 
     def _labels(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if not self.contamination:
-            return self.channel.sample(z, rng)
+            return self.channel.sample(z[:, None], rng)
         channel = self.named_channel
-        clean = self.target.numpy(np.asarray(z, float)[:, None]) if channel is None else channel.sample(z, rng)
+        clean = self.target.numpy(np.asarray(z, float)[:, None]) if channel is None else channel.sample(z[:, None], rng)
         return contaminate(clean, self.components, rng)
 
 

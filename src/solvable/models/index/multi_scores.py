@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels.multi import MultiChannel
+from solvable.channels.base import TargetChannel
 from solvable.models.index.instance import SMALLEST_V, fresh_pairs
 from solvable.models.index.multi_index import MultiIndex
 from solvable.targets.symmetry import align, symmetries
@@ -45,12 +45,12 @@ def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.r
     return metrics | _label_errors(model.multi_channel, *fresh_pairs(rng, truth, estimate), estimate.T @ estimate / d)
 
 
-def _label_errors(channel: MultiChannel, z: np.ndarray, Omega: np.ndarray, Q: np.ndarray) -> dict[str, float]:
+def _label_errors(channel: TargetChannel, z: np.ndarray, Omega: np.ndarray, Q: np.ndarray) -> dict[str, float]:
     q, u = np.linalg.eigh(Q)
     V = (u * np.clip(1 - q, SMALLEST_V, 1.0)) @ u.T
     label = channel.target.numpy(z)
-    errors = {"generalization_error": float(np.mean((label - np.asarray(channel.predict(Omega, V))) ** 2))}
+    errors = {"generalization_error": float(np.mean((label - np.asarray(channel.predictor.predict(Omega, V))) ** 2))}
     if channel.discrete:
-        wrong = np.abs(label - np.asarray(channel.classify(Omega, V))) > 1e-9 * (1 + np.abs(label))
+        wrong = np.abs(label - np.asarray(channel.predictor.classify(Omega, V))) > 1e-9 * (1 + np.abs(label))
         errors["classification_error"] = float(np.mean(wrong))
     return errors

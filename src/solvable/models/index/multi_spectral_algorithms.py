@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import expm
 
-from solvable.channels.multi import MultiChannel
+from solvable.channels.base import Channel
 from solvable.core.learners import Spectral
 from solvable.core.model import Data
 from solvable.core.results import Outcome
@@ -77,7 +77,7 @@ def spectral_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> t
     return found.W, data.X @ found.W - found.Omega
 
 
-def spectral_estimate(channel: MultiChannel, kind: str, data: Data, rng: np.random.Generator) -> SpectralEstimate:
+def spectral_estimate(channel: Channel, kind: str, data: Data, rng: np.random.Generator) -> SpectralEstimate:
     """The spectral method `kind` on one instance; the truth is used for `squared_overlap` only."""
     n, d = data.X.shape
     r = channel.projections
@@ -127,7 +127,7 @@ def _normalised(vectors: Eigenvectors, first: int, copies: int) -> Eigenvectors:
 
 
 def _likeliest_rotation(
-    channel: MultiChannel,
+    channel: Channel,
     y: np.ndarray,
     Omega: np.ndarray,
     Q: np.ndarray,

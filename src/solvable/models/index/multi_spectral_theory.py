@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import MultiChannel, MultiLabelLaw
+from solvable.channels.base import Channel, LabelLaw
 from solvable.core.learners import Spectral
 from solvable.core.results import Prediction
 from solvable.core.status import Status
@@ -62,7 +62,10 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
     known: dict[bytes, dict[str, tuple[float, float]]] = {}
     for matrix in Q:
         if matrix.tobytes() not in known:
-            known[matrix.tobytes()] = channel.prediction_errors(matrix)
+            known[matrix.tobytes()] = {
+                name: (float(a[0]), float(b[0]))
+                for name, (a, b) in channel.predictor.errors((np.eye(r) - matrix)[None]).items()
+            }
     errors = [known[matrix.tobytes()] for matrix in Q]
     # As for one projection, an error falls no faster than in proportion to itself over V.
     relative = change.max(axis=(1, 2)) / np.maximum(1 - np.linalg.eigvalsh(Q)[:, -1], 1e-12)
@@ -81,12 +84,12 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
 
 
 @functools.lru_cache(maxsize=64)
-def law_of(channel: MultiChannel, fineness: float = 1.0) -> MultiLabelLaw:
+def law_of(channel: Channel, fineness: float = 1.0) -> LabelLaw:
     """The law of the labels of a channel, computed once."""
     return channel.label_law(fineness)
 
 
-def spectral_prediction(law: MultiLabelLaw, kind: str, alpha: np.ndarray) -> SpectralPrediction:
+def spectral_prediction(law: LabelLaw, kind: str, alpha: np.ndarray) -> SpectralPrediction:
     """The spectral method `kind` ("symmetric" or "asymmetric") at each alpha, for labels with this law."""
     blocks = label_blocks(law)
     shape, r = np.shape(alpha), law.G.shape[1]
@@ -96,12 +99,12 @@ def spectral_prediction(law: MultiLabelLaw, kind: str, alpha: np.ndarray) -> Spe
     return SpectralPrediction(overlap.reshape(*shape, r, r), *(scalar.reshape(shape) for scalar in scalars))
 
 
-def block_spectra(law: MultiLabelLaw, kind: str, alpha: float) -> list[tuple[Block, BlockSpectrum]]:
+def block_spectra(law: LabelLaw, kind: str, alpha: float) -> list[tuple[Block, BlockSpectrum]]:
     """Every block of the law with the spectrum of its operator."""
     return [(block, block_spectrum(law.weight, law.G, block, kind, alpha)) for block in label_blocks(law)]
 
 
-def _point(law: MultiLabelLaw, blocks: list[Block], kind: str, alpha: float) -> tuple[np.ndarray, float, float, float]:
+def _point(law: LabelLaw, blocks: list[Block], kind: str, alpha: float) -> tuple[np.ndarray, float, float, float]:
     spectra = [block_spectrum(law.weight, law.G, block, kind, alpha) for block in blocks]
     Q = sum(block.lift(found.posterior_overlap) for block, found in zip(blocks, spectra, strict=True))
     shares = np.array([b.copies * np.trace(found.posterior_overlap) for b, found in zip(blocks, spectra, strict=True)])

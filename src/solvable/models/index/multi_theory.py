@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.channels import MultiChannel
+from solvable.channels import Channel
 from solvable.core.results import Prediction
 from solvable.engine.matrix_evolution import MatrixStateEvolution
 from solvable.engine.matrix_points import MatrixFixedPoints
@@ -50,21 +50,21 @@ def matrix_evolution(model: MultiIndex) -> MatrixStateEvolution:
 
 
 @functools.lru_cache(maxsize=32)
-def _evolution(channel: MultiChannel) -> MatrixStateEvolution:
+def _evolution(channel: Channel) -> MatrixStateEvolution:
     return MatrixStateEvolution(channel)
 
 
 @functools.lru_cache(maxsize=32)
-def _steps(channel: MultiChannel) -> tuple[LearnedStep, ...]:
+def _steps(channel: Channel) -> tuple[LearnedStep, ...]:
     return tuple(staircase(_evolution(channel)))
 
 
 @functools.lru_cache(maxsize=32)
-def _thresholds(channel: MultiChannel) -> Thresholds:
+def _thresholds(channel: Channel) -> Thresholds:
     return find_matrix_thresholds(_evolution(channel), list(_steps(channel)))
 
 
-def _prediction(channel: MultiChannel, points: MatrixFixedPoints, shape: tuple[int, ...]) -> Prediction:
+def _prediction(channel: Channel, points: MatrixFixedPoints, shape: tuple[int, ...]) -> Prediction:
     r = channel.projections
     metrics: dict[str, np.ndarray] = {"overlap": points.M}
     metrics |= {f"overlap_{i + 1}": points.M[:, i, i] for i in range(r)}
@@ -92,14 +92,15 @@ def _prediction(channel: MultiChannel, points: MatrixFixedPoints, shape: tuple[i
     )
 
 
-def _label_errors(channel: MultiChannel, points: MatrixFixedPoints) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _label_errors(channel: Channel, points: MatrixFixedPoints) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """The errors of predicted labels at each point, with those of M and of the average over omega carried over."""
     known: dict[bytes, dict[str, tuple[float, float]]] = {}
     found: dict[str, list[tuple[float, float]]] = {}
     for M, error in zip(points.M, points.uncertainty, strict=True):
         key = M.tobytes()
         if key not in known:
-            known[key] = channel.prediction_errors(M)
+            errors = channel.predictor.errors((np.eye(len(M)) - M)[None])
+            known[key] = {name: (float(a[0]), float(b[0])) for name, (a, b) in errors.items()}
         v = np.linalg.eigvalsh(np.eye(len(M)) - M)
         live = v[v > _RECOVERED]
         # Along a direction an error falls no faster than itself over V; the classification error starts like sqrt(q).

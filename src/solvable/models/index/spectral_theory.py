@@ -15,7 +15,7 @@ import functools
 
 import numpy as np
 
-from solvable.channels import Channel, LabelLaw
+from solvable.channels import LabelLaw, ScalarChannel
 from solvable.core.learners import Spectral
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
@@ -56,8 +56,9 @@ def squared_overlap(model: MultiIndex, kind: str, alpha: np.ndarray) -> np.ndarr
 
 
 @functools.lru_cache(maxsize=64)
-def _law(channel: Channel, fineness: float = 1.0) -> LabelLaw:
-    return channel.label_law(fineness)
+def _law(channel: ScalarChannel, fineness: float = 1.0) -> LabelLaw:
+    weight, mean, G = channel.label_law(fineness)
+    return LabelLaw(weight, mean[:, 0], G[:, 0, 0])
 
 
 def _squared_overlap(law: LabelLaw, kind: str, alpha: np.ndarray) -> np.ndarray:

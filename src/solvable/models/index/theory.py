@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 
-from solvable.channels import Channel
+from solvable.channels import ScalarChannel
 from solvable.channels.exponents import weak_recovery
-from solvable.channels.prediction import classification_error, generalization_error, quadrature_error
+from solvable.channels.predictor import classification_error, generalization_error, quadrature_error
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
@@ -55,17 +55,17 @@ def state_evolution(model: MultiIndex) -> ScalarStateEvolution:
 
 
 @functools.lru_cache(maxsize=64)
-def _evolution(channel: Channel, prior: Prior) -> ScalarStateEvolution:
+def _evolution(channel: ScalarChannel, prior: Prior) -> ScalarStateEvolution:
     return ScalarStateEvolution(_table(channel), channel, prior, weak_recovery(channel))
 
 
 @functools.lru_cache(maxsize=64)
-def _thresholds(channel: Channel, prior: Prior) -> Thresholds:
+def _thresholds(channel: ScalarChannel, prior: Prior) -> Thresholds:
     return find_thresholds(_evolution(channel, prior))
 
 
 @functools.lru_cache(maxsize=64)
-def _table(channel: Channel) -> InformationTable:
+def _table(channel: ScalarChannel) -> InformationTable:
     return InformationTable.of(channel)
 
 

@@ -15,8 +15,8 @@ import functools
 
 import numpy as np
 
-from solvable.channels.multi import MultiPosterior
-from solvable.channels.multi_closed.peaked import mixture_moments, peaked_nodes, shares
+from solvable.channels.base import Posterior
+from solvable.channels.closed.peaked import mixture_moments, peaked_nodes, shares
 from solvable.numerics.gaussian import gauss_legendre
 
 _LOG_2PI = float(np.log(2 * np.pi))
@@ -24,13 +24,13 @@ _QUARTERS = np.pi / 2 * np.arange(5)
 _CONCENTRATED, _BROAD = 14.0, 80.0
 
 
-def circle_posterior(rho: np.ndarray, omega: np.ndarray, variance: np.ndarray, nodes: int) -> MultiPosterior:
+def circle_posterior(rho: np.ndarray, omega: np.ndarray, variance: np.ndarray, nodes: int) -> Posterior:
     """The posterior for z_1^2 + z_2^2 = rho^2."""
     points, log_angle = _circle_nodes(rho, omega, variance, nodes)
     offset = points - omega[:, None]
     log_Z, share = shares(log_angle - (offset**2 / (2 * variance)).sum(-1))
     log_Z = log_Z - np.log(2) - _LOG_2PI - np.log(variance).sum() / 2
-    return MultiPosterior(log_Z, *mixture_moments(share, points))
+    return Posterior(log_Z, *mixture_moments(share, points))
 
 
 def _circle_nodes(rho: np.ndarray, omega: np.ndarray, variance: np.ndarray, nodes: int):
@@ -47,13 +47,13 @@ def _circle_nodes(rho: np.ndarray, omega: np.ndarray, variance: np.ndarray, node
     return rho[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], -1), log_angle
 
 
-def sphere_posterior(rho: np.ndarray, omega: np.ndarray, variance: np.ndarray, nodes: int) -> MultiPosterior:
+def sphere_posterior(rho: np.ndarray, omega: np.ndarray, variance: np.ndarray, nodes: int) -> Posterior:
     """The posterior for z_1^2 + z_2^2 + z_3^2 = rho^2, by the rule that fits each row."""
     linear = rho * np.linalg.norm(omega / variance, axis=1)
     quadratic = rho**2 * (1 / variance.min() - 1 / variance.max())
     patch = linear > 2 * quadratic + _CONCENTRATED
     broad = ~patch & (linear + quadratic < _BROAD)
-    result = MultiPosterior(np.empty(len(rho)), np.empty((len(rho), 3)), np.empty((len(rho), 3, 3)))
+    result = Posterior(np.empty(len(rho)), np.empty((len(rho), 3)), np.empty((len(rho), 3, 3)))
     rules = ((patch, _patch_nodes), (broad, _broad_nodes), (~patch & ~broad, _slice_nodes))
     for here, rule in rules:
         if here.any():

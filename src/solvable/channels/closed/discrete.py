@@ -1,4 +1,4 @@
-"""What the closed forms share: channels of finitely many values, with or without label noise.
+"""Closed forms of finitely many values, with or without label noise.
 
 A discrete target cuts R^r into regions, one for each atom c_k, with probabilities P_k(omega, V). The posterior given
 the region follows from the derivatives of P_k in omega, and so do all averages:
@@ -12,21 +12,16 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
-from solvable.channels.multi_closed.omega import omega_rule
-from solvable.core.errors import checked_variance
+from solvable.channels.base import COARSE, LabelLaw, Posterior
+from solvable.channels.closed.base import AveragedChannel, Moments, kronecker, weighted_square
 from solvable.numerics.gaussian import normal_trapezoid
-from solvable.targets.target import Target
-
-if TYPE_CHECKING:
-    from solvable.channels.generic import GenericChannel
+from solvable.numerics.gaussian_many import omega_rule
 
 _CHUNK = 20_000
-_COARSE = 0.8
 _LOGITS = 40.0
 
 
@@ -38,47 +33,7 @@ class Regions(NamedTuple):
     curvature: np.ndarray
 
 
-class Averages(NamedTuple):
-    """Moments over (omega, y): E[g g^T], E[log Z], E[m m^T] and E[G (x) G] in the directions of a basis."""
-
-    information: np.ndarray
-    entropy: float
-    trivial: np.ndarray
-    easy: np.ndarray
-
-
-class ClosedChannel(MultiChannel):
-    """A channel with formulas of its own; what it has no formula for, the generic channel of its target does."""
-
-    formula: str
-
-    def __init__(self, noise: float = 0.0):
-        self.target = Target(self.formula)
-        self.noise = checked_variance(noise)
-
-    def observe(self, y: np.ndarray) -> np.ndarray:
-        return np.asarray(y, float)
-
-    @functools.cached_property
-    def generic(self) -> GenericChannel:
-        """The generic channel of the same target and noise."""
-        from solvable.channels.generic import GenericChannel
-
-        return GenericChannel(self.target, self.noise)
-
-    def frozen(self, directions: np.ndarray) -> MultiChannel:
-        return self.generic.frozen(directions)
-
-    @abc.abstractmethod
-    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
-        """The mean squared error of the posterior mean of the noiseless label and, for discrete targets, the
-        probability that the most probable label is wrong, each with an error estimate."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(noise={self.noise:g})" if self.noise else f"{type(self).__name__}()"
-
-
-class DiscreteChannel(ClosedChannel):
+class DiscreteChannel(AveragedChannel):
     """A target of finitely many values that jumps on planes through the origin, with g(-z) = g(z) or -g(z)."""
 
     walls: np.ndarray
@@ -98,9 +53,7 @@ class DiscreteChannel(ClosedChannel):
     def atoms(self) -> np.ndarray:
         return np.array(self.values)
 
-    def posterior(
-        self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True
-    ) -> MultiPosterior:
+    def posterior(self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Posterior:
         return gaussian_moments(self._given_labels(self.regions(Omega, V), observation), Omega, V)
 
     def _given_labels(self, regions: Regions, y: np.ndarray) -> Regions:
@@ -111,29 +64,15 @@ class DiscreteChannel(ClosedChannel):
         mixed = _mixed(regions, _log_normal(y[:, None] - self.atoms, self.noise)[:, None, :])
         return Regions(*(part[:, 0] for part in mixed))
 
-    def information(self, M: np.ndarray) -> MatrixInformation:
-        none = np.zeros((self.projections, 0))
-        fine, coarse = self._averages(M, none), self._averages(M, none, _COARSE)
-        defect = omega_rule(M, self.walls).defect
-        error = np.abs(fine.information - coarse.information).max() + defect * np.abs(fine.information).max()
-        entropy_error = abs(fine.entropy - coarse.entropy) + defect * abs(fine.entropy)
-        return MatrixInformation(fine.information, float(fine.entropy), float(error), float(entropy_error))
-
-    def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
-        fine, coarse = self._averages(M, basis), self._averages(M, basis, _COARSE)
-        error = max(np.abs(fine.trivial - coarse.trivial).max(), np.abs(fine.easy - coarse.easy).max())
-        return Linearisation(basis, fine.trivial, fine.easy, float(error), fine.trivial - coarse.trivial)
-
-    def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
+    def label_law(self, fineness: float = 1.0) -> LabelLaw:
         r = self.projections
         weight, labels = self._labels(self.regions(np.zeros((1, r)), np.eye(r)), fineness)
-        return MultiLabelLaw(weight[0], labels.slope[0], labels.curvature[0])
+        return LabelLaw(weight[0], labels.slope[0], labels.curvature[0])
 
-    def _averages(self, M: np.ndarray, basis: np.ndarray, fineness: float = 1.0) -> Averages:
-        """The averages over omega ~ N(0, M) and y given omega; G needs no V, since V basis = basis."""
-        k = basis.shape[1]
-        rule = omega_rule(M, self.walls, fineness)
-        V = np.eye(self.projections) - M
+    def moments(self, V: np.ndarray, basis: np.ndarray, fineness: float) -> Moments:
+        """G needs no V, since V basis = basis."""
+        k, fineness = basis.shape[1], density(fineness)
+        rule = omega_rule(np.eye(len(V)) - V, self.walls, fineness)
         parts = []
         for start in range(0, len(rule.weight), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -142,18 +81,19 @@ class DiscreteChannel(ClosedChannel):
             m = labels.slope @ basis
             G = (basis.T @ labels.curvature @ basis).reshape(*weight.shape, k * k)
             parts.append(
-                Averages(
+                Moments(
                     weighted_square(weight, labels.slope),
                     float(np.sum(weight * np.maximum(labels.log_P, -1e100))),
                     weighted_square(weight, m),
                     kronecker(weighted_square(weight, G), k),
+                    0.0,
                 )
             )
         columns = [np.sum(column, 0) for column in zip(*parts, strict=True)]
-        total = Averages(columns[0], float(columns[1]), columns[2], columns[3])
+        information, entropy, trivial, easy, _ = columns
         # The omegas that the rule leaves out know the atom: their label is noise.
         certain = (1 - rule.weight.sum()) * (-np.log(2 * np.pi * np.e * self.noise) / 2 if self.noise else 0.0)
-        return total._replace(entropy=total.entropy + certain)
+        return Moments(information, float(entropy) + certain, trivial, easy, rule.defect)
 
     def _labels(self, regions: Regions, fineness: float) -> tuple[np.ndarray, Regions]:
         """Weights (n, L) and derivatives of the labels that may be seen at each row: the atoms, or smeared atoms."""
@@ -180,29 +120,31 @@ class DiscreteChannel(ClosedChannel):
         log_Z = np.divide(entropy, weight, out=np.zeros_like(weight), where=weight > 0)
         return weight[:, None], picked._replace(log_P=log_Z[:, None])
 
-    def pinned_mass(self, directions: np.ndarray) -> float:
-        return 0.0
-
-    def probabilities(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
+    def region_probabilities(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """P(g(z) = atom), z ~ N(omega, V), for each row and atom."""
         return np.exp(self.regions(np.asarray(Omega, float), V).log_P)
 
     def predict(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        return self.probabilities(Omega, V) @ self.atoms
+        return self.region_probabilities(Omega, V) @ self.atoms
 
     def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        return self.atoms[self.probabilities(Omega, V).argmax(1)]
+        return self.atoms[self.region_probabilities(Omega, V).argmax(1)]
 
-    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
-        fine, coarse = self._prediction_errors(M, 1.0), self._prediction_errors(M, _COARSE)
+    def prediction_errors(self, V: np.ndarray) -> dict[str, tuple[float, float]]:
+        fine, coarse = self._prediction_errors(V, 1.0), self._prediction_errors(V, COARSE)
         names = ("generalization_error", "classification_error")
         return {name: (float(a), float(abs(a - b))) for name, a, b in zip(names, fine, coarse, strict=True)}
 
-    def _prediction_errors(self, M: np.ndarray, fineness: float) -> np.ndarray:
-        """E over omega ~ N(0, M) of the label's variance, and of the probability of all but the likeliest atom."""
-        rule = omega_rule(M, self.walls, fineness)
-        P = self.probabilities(rule.omega, np.eye(self.projections) - M)
+    def _prediction_errors(self, V: np.ndarray, fineness: float) -> np.ndarray:
+        """E over omega ~ N(0, I - V) of the label's variance, and of the probability of all but the likeliest atom."""
+        rule = omega_rule(np.eye(len(V)) - V, self.walls, density(fineness))
+        P = self.region_probabilities(rule.omega, V)
         return np.array([rule.weight @ (P @ self.atoms**2 - (P @ self.atoms) ** 2), rule.weight @ (1 - P.max(1))])
+
+
+def density(fineness: float) -> float:
+    """The density of nodes of a rule, relative to the finest: these rules converge fast, and lose much by a little."""
+    return (1 + 2 * fineness) / 3
 
 
 def _mixed(regions: Regions, log_likelihood: np.ndarray) -> Regions:
@@ -246,19 +188,8 @@ def _log_normal(x: np.ndarray, variance: float) -> np.ndarray:
     return -(x**2) / (2 * variance) - np.log(2 * np.pi * variance) / 2
 
 
-def weighted_square(weight: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """sum of weight * values values^T, over all rows and labels."""
-    flat = values.reshape(weight.size, values.shape[-1])
-    return flat.T @ (weight.reshape(-1, 1) * flat)
-
-
-def kronecker(square: np.ndarray, k: int) -> np.ndarray:
-    """E[G (x) G] from E[vec G vec G^T]: entry (ac, bd) of the first is entry (ab, cd) of the second."""
-    return square.reshape(k, k, k, k).transpose(0, 2, 1, 3).reshape(k * k, k * k)
-
-
-def gaussian_moments(labels: Regions, Omega: np.ndarray, V: np.ndarray) -> MultiPosterior:
+def gaussian_moments(labels: Regions, Omega: np.ndarray, V: np.ndarray) -> Posterior:
     """The posterior of z from log Z, grad Z / Z and Hess Z / Z: the mean is omega + V g."""
     g = labels.slope
     covariance = V + V @ (labels.curvature - g[:, :, None] * g[:, None, :]) @ V
-    return MultiPosterior(labels.log_P, Omega + g @ V, covariance)
+    return Posterior(labels.log_P, Omega + g @ V, covariance)

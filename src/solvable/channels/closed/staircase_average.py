@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.multi_closed.omega import omega_rule
-from solvable.channels.multi_closed.parity import Parity
+from solvable.channels.closed.parity import Parity
 from solvable.numerics.gaussian import normal_density, normal_trapezoid, panels
+from solvable.numerics.gaussian_many import omega_rule
 
 _LARGEST = 20.0
 _STANDARD = np.array([1.2, 2.5, 4.0, 6.0, 8.0])

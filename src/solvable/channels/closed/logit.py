@@ -10,8 +10,8 @@ import equinox as eqx
 import numpy as np
 from scipy.special import expit
 
-from solvable.channels.base import Posterior, PosteriorKernel
 from solvable.channels.finite import FiniteChannel
+from solvable.channels.scalar import PosteriorKernel, ScalarPosterior
 from solvable.core.errors import bad_parameter
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.targets.landscape import landscape
@@ -40,9 +40,9 @@ class LogitPosterior(PosteriorKernel):
         rungs = max(1, 1 + math.ceil(math.log(2 * _BELL[-1] * max(gain, 1.0), 3)))
         return cls(np.float64(gain), rungs, math.ceil(math.log2(8 * max(gain, 1.0))))
 
-    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         log_Z, g, variance = self.steps(xp, observation, omega, V)
-        return Posterior(log_Z, omega + V * g, variance)
+        return ScalarPosterior(log_Z, omega + V * g, variance)
 
     def steps(self, xp: Any, y: Any, omega: Any, V: Any) -> tuple[Any, Any, Any]:
         """log Z, g and the posterior variance."""
@@ -100,14 +100,18 @@ class Logit(FiniteChannel):
         self.landscape = landscape(Target("sign(z)"))
         self.gain = float(gain)
         # Where labels are random nothing is left of the sign.
-        self.keeps_exponent = self.gain > 0
+        self.exponent = 1.0 if self.gain > 0 else np.inf
         self.kernel = LogitPosterior.of(self.gain)
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return super().definition | {"gain": self.gain}
 
     def observe(self, y: np.ndarray) -> np.ndarray:
         return np.asarray(y, float)
 
     def probabilities(self, z: np.ndarray) -> np.ndarray:
-        return expit(self.gain * z[..., None] * self.labels)
+        return expit(self.gain * np.asarray(z, float)[..., None] * self.labels)
 
     def __repr__(self) -> str:
         return f"Logit(gain={self.gain:g})"

@@ -6,73 +6,52 @@ import abc
 
 import numpy as np
 
-from solvable.channels.multi import Linearisation, MatrixInformation, MultiLabelLaw, MultiPosterior
-from solvable.channels.multi_closed.base import Averages, ClosedChannel, kronecker, weighted_square
-from solvable.channels.multi_closed.omega import OmegaRule, smooth_omega_rule
+from solvable.channels.base import Average, LabelLaw, Posterior
+from solvable.channels.closed.base import AveragedChannel, Moments, kronecker, weighted_square
+from solvable.numerics.gaussian_many import OmegaRule, smooth_omega_rule
 
-_FINE, _COARSE = 0.9, 0.7
 _BLOCK = 256
 
 
-class ContinuousChannel(ClosedChannel):
+class ContinuousChannel(AveragedChannel):
     """A target without atoms, even or odd, whose label depends on all projections almost everywhere."""
-
-    @property
-    def discrete(self) -> bool:
-        return False
-
-    @property
-    def atoms(self) -> np.ndarray:
-        return np.zeros(0)
 
     @abc.abstractmethod
     def label_nodes(self, Omega: np.ndarray, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes y (n, L) and Lebesgue weights for integrals over the label, where it may fall given each omega."""
 
     @abc.abstractmethod
-    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> MultiPosterior:
+    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> Posterior:
         """The posterior of a few rows, by quadrature along the level set with `nodes` nodes a segment."""
 
     def posterior(
         self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True, nodes: int = 32
-    ) -> MultiPosterior:
+    ) -> Posterior:
         # Blocks of rows whose nodes fit the cache.
         cuts = range(_BLOCK, len(observation), _BLOCK)
         blocks = zip(np.split(observation, cuts), np.split(Omega, cuts), strict=True)
         parts = [self.posterior_rows(y, omega, V, nodes) for y, omega in blocks]
-        return MultiPosterior(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return Posterior(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def omega_nodes(self, M: np.ndarray, fineness: float) -> OmegaRule:
         """A rule over omega ~ N(0, M) for even functions."""
         return smooth_omega_rule(M, fineness)
 
-    def information(self, M: np.ndarray) -> MatrixInformation:
+    def average(self, V: np.ndarray, fineness: float) -> Average:
         # Level sets are several times cheaper, and as accurate, until the posterior is narrower than they resolve.
-        if self.prefers_level_sets(M):
-            return self.generic.information(M)
-        none = np.zeros((self.projections, 0))
-        (fine, defect), (coarse, _) = (self._averages(M, none, f) for f in (_FINE, _COARSE))
-        error = np.abs(fine.information - coarse.information).max() + defect * np.abs(fine.information).max()
-        entropy_error = abs(fine.entropy - coarse.entropy) + defect * abs(fine.entropy)
-        return MatrixInformation(fine.information, float(fine.entropy), float(error), float(entropy_error))
+        return self.generic.average(V, fineness) if self.prefers_level_sets(V) else super().average(V, fineness)
 
-    def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
-        (fine, defect), (coarse, _) = (self._averages(M, basis, f) for f in (_FINE, _COARSE))
-        error = max(np.abs(fine.trivial - coarse.trivial).max(), np.abs(fine.easy - coarse.easy).max())
-        error = float(error + defect * np.abs(fine.easy).max())
-        return Linearisation(basis, fine.trivial, fine.easy, error, fine.trivial - coarse.trivial)
+    def prefers_level_sets(self, V: np.ndarray) -> bool:
+        """Whether the generic channel averages better at V."""
+        return np.linalg.eigvalsh(V)[0] >= 3 * self.generic.resolution
 
-    def prefers_level_sets(self, M: np.ndarray) -> bool:
-        """Whether the generic channel averages better at M."""
-        return np.linalg.eigvalsh(M)[-1] <= 1 - 3 * self.generic.resolution
-
-    def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
+    def label_law(self, fineness: float = 1.0) -> LabelLaw:
         r = self.projections
         weight, _, posterior = self._joint(OmegaRule(np.zeros((1, r)), np.ones(1)), np.eye(r), 3 * fineness)
         second = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :]
-        return MultiLabelLaw(weight / weight.sum(), posterior.mean, second - np.eye(r))
+        return LabelLaw(weight / weight.sum(), posterior.mean, second - np.eye(r))
 
-    def _joint(self, rule: OmegaRule, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray, MultiPosterior]:
+    def _joint(self, rule: OmegaRule, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray, Posterior]:
         """Weights, omegas and posteriors of the joint rule over omega and y, one row a pair."""
         y, y_weight = self.label_nodes(rule.omega, V, fineness)
         Omega = np.repeat(rule.omega, y.shape[1], 0)
@@ -80,11 +59,11 @@ class ContinuousChannel(ClosedChannel):
         weight = (rule.weight[:, None] * y_weight).ravel() * np.exp(posterior.log_Z)
         return weight, Omega, posterior
 
-    def _averages(self, M: np.ndarray, basis: np.ndarray, fineness: float) -> tuple[Averages, float]:
-        """The averages over omega ~ N(0, M) and y given omega, and by how much the label's law misses total one."""
+    def moments(self, V: np.ndarray, basis: np.ndarray, fineness: float) -> Moments:
         k = basis.shape[1]
-        V = np.eye(self.projections) - M
-        rule = self.omega_nodes(M, fineness)
+        # 0.9 of the full density is enough, and 0.7 coarse enough to tell.
+        fineness = 0.9 - 2 * (1 - fineness) / 3
+        rule = self.omega_nodes(np.eye(len(V)) - V, fineness)
         # With one omega there is no reason to save on labels.
         weight, Omega, posterior = self._joint(rule, V, fineness if len(rule.weight) > 1 else 3 * fineness)
         by_omega = weight.reshape(len(rule.weight), -1)
@@ -94,24 +73,21 @@ class ContinuousChannel(ClosedChannel):
         g = (posterior.mean - Omega) @ np.linalg.inv(V)
         m = posterior.mean @ basis
         G = basis.T @ posterior.covariance @ basis + m[:, :, None] * m[:, None, :] - np.eye(k)
-        averages = Averages(
+        return Moments(
             weighted_square(weight, g),
             float(np.sum(weight * posterior.log_Z)),
             weighted_square(weight, m),
             kronecker(weighted_square(weight, G.reshape(len(G), k * k)), k),
+            defect,
         )
-        return averages, defect
 
     @abc.abstractmethod
     def squared_error(self, M: np.ndarray) -> float:
         """E[(g(z) - E[g(z) | omega])^2] for omega ~ N(0, M)."""
 
-    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
-        value = self.squared_error(M)
+    def prediction_errors(self, V: np.ndarray) -> dict[str, tuple[float, float]]:
+        value = self.squared_error(np.eye(len(V)) - V)
         return {"generalization_error": (value, 1e-12 * (1 + abs(value)))}
 
     def pinned_mass(self, directions: np.ndarray) -> float:
         return float(self.noise == 0 and directions.shape[1] == self.projections)
-
-    def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        raise ValueError(f"classify is defined for targets of finitely many values, and {self.target} has others.")

@@ -6,10 +6,12 @@ import functools
 
 import numpy as np
 import pytest
+from at_overlap import errors_at, information_at
 from scipy.integrate import quad
 
-from solvable.channels import GenericChannel, multi_channel_of
-from solvable.channels.frozen import FrozenChannel
+from solvable.channels import GenericChannel, channel_of
+from solvable.channels.known import KnownChannel
+from solvable.channels.predictor import LevelSetPredictor
 from solvable.core.errors import NotSimulable
 from solvable.numerics.subspaces import complement
 from solvable.targets.rotate import rotate
@@ -19,26 +21,26 @@ OVERLAPS = [np.diag([0.2, 0.2]), np.diag([0.6, 0.3]), np.array([[0.4, 0.1], [0.1
 
 
 @functools.cache
-def frozen(text: str, noise: float = 0.0) -> FrozenChannel:
+def given(text: str, noise: float = 0.0) -> KnownChannel:
     """The channel that is left once z1 is known."""
     target = Target(text)
-    return FrozenChannel(target, noise, np.eye(target.projections)[:, :1])
+    return KnownChannel(target, noise, np.eye(target.projections)[:, :1])
 
 
 @pytest.mark.parametrize("text", ["z1**2+sign(z1*z2*z3)", "he4(z1)+sign(z1*z2*z3)"])
 @pytest.mark.parametrize("M", OVERLAPS)
 def test_the_staircase_leaves_a_parity(text, M):
     """Given z1, the label reveals sign(z2 z3)."""
-    parity = multi_channel_of(Target("sign(z1*z2)"), 0.0)
-    found, expected = frozen(text).information(M), parity.information(M)
+    parity = channel_of(Target("sign(z1*z2)"), 0.0)
+    found, expected = information_at(given(text), M), information_at(parity, M)
     np.testing.assert_allclose(found.information, expected.information, atol=3 * found.error + 1e-5)
     assert found.entropy == pytest.approx(expected.entropy, abs=3 * found.entropy_error + 1e-5)
-    assert frozen(text).discrete and frozen(text).projections == 2
+    assert given(text).discrete and given(text).projections == 2
 
 
 def test_the_threshold_after_the_first_step():
     """1 / lambda_max(E[G (x) G]) = pi^2 / 4 exactly, and nothing is learned at once."""
-    here = frozen("z1**2+sign(z1*z2*z3)")
+    here = given("z1**2+sign(z1*z2*z3)")
     found = here.linearisation(np.zeros((2, 2)), np.eye(2))
     assert 1 / np.linalg.eigvalsh(found.easy)[-1] == pytest.approx(np.pi**2 / 4, rel=1e-5)
     assert np.abs(found.trivial).max() < 1e-9 and found.error < 1e-5
@@ -54,7 +56,7 @@ def test_a_product_with_one_known_factor(noise, q):
     """y = z1 z2 + sqrt(D) xi given z1: E[g^2] = E_c[1 / (V + D / c^2)], c ~ N(0, 1)."""
     V = 1 - q
     exact = quad(lambda c: c**2 / (c**2 * V + noise) * np.exp(-(c**2) / 2) / np.sqrt(2 * np.pi), -9, 9)[0]
-    found = frozen("z1*z2", noise).information(np.array([[q]]))
+    found = information_at(given("z1*z2", noise), np.array([[q]]))
     assert found.information[0, 0] == pytest.approx(exact, abs=3 * found.error + 1e-3 * exact)
     # Where the noise is small, what the label says changes quickly with z1 near 0.
     assert found.error < (0.06 if noise < 1 else 0.01) * exact
@@ -63,16 +65,16 @@ def test_a_product_with_one_known_factor(noise, q):
 def test_a_product_without_noise_gives_the_other_factor():
     """Given z1, the label is z2 itself: E[g^2] = 1 / V."""
     for q in (0.0, 0.9):
-        assert frozen("z1*z2").information(np.array([[q]])).information[0, 0] == pytest.approx(1 / (1 - q), rel=2e-3)
-    assert frozen("z1*z2").pinned_mass(np.eye(1)) == pytest.approx(1, abs=1e-9)
-    assert frozen("z1*z2", 0.1).pinned_mass(np.eye(1)) == 0
+        assert information_at(given("z1*z2"), np.array([[q]])).information[0, 0] == pytest.approx(1 / (1 - q), rel=2e-3)
+    assert given("z1*z2").pinned_mass(np.eye(1)) == pytest.approx(1, abs=1e-9)
+    assert given("z1*z2", 0.1).pinned_mass(np.eye(1)) == 0
 
 
 def test_nothing_known_of_the_rest_says_what_the_label_says():
     """A label that does not depend on z1 is not changed by knowing it."""
     M = np.array([[0.4, 0.1], [0.1, 0.3]])
-    here = frozen("0*z1 + tanh(z2)*z3 + 0.3*z2**2")
-    found, expected = here.information(M), GenericChannel(Target("tanh(z1)*z2+0.3*z1**2")).information(M)
+    here = given("0*z1 + tanh(z2)*z3 + 0.3*z2**2")
+    found, expected = information_at(here, M), information_at(GenericChannel(Target("tanh(z1)*z2+0.3*z1**2")), M)
     np.testing.assert_allclose(found.information, expected.information, atol=3 * (found.error + expected.error))
 
 
@@ -80,21 +82,21 @@ def test_knowing_a_projection_never_hurts():
     """E[g g^T] given z1 is at least what it is at an overlap M that leaves z1 uncertain."""
     target = Target("tanh(z1)*z2+0.3*z1**2")
     generic = GenericChannel(target, 0.1)
-    left = frozen(target.name, 0.1).information(np.array([[0.3]])).information[0, 0]
-    before = [generic.information(np.diag([q, 0.3])).information[1, 1] for q in (0.2, 0.6, 0.9, 0.99)]
+    left = information_at(given(target.name, 0.1), np.array([[0.3]])).information[0, 0]
+    before = [information_at(generic, np.diag([q, 0.3])).information[1, 1] for q in (0.2, 0.6, 0.9, 0.99)]
     assert np.all(np.diff([*before, left]) > 0)
     assert before[-1] == pytest.approx(left, rel=0.06)
 
 
 @pytest.mark.slow
-def test_freezing_step_by_step():
+def test_knowing_step_by_step():
     """Knowing z1, then z2, is knowing both; coordinates are those of the complement."""
-    here = frozen("z1*z2*z3", 0.2)
-    twice = here.frozen(np.array([[1.0], [0.0]]))
-    once = FrozenChannel(Target("z1*z2*z3"), 0.2, np.eye(3)[:, :2])
+    here = given("z1*z2*z3", 0.2)
+    twice = here.known(np.array([[1.0], [0.0]]))
+    once = KnownChannel(Target("z1*z2*z3"), 0.2, np.eye(3)[:, :2])
     assert twice.projections == 1
     M = np.array([[0.4]])
-    np.testing.assert_allclose(twice.information(M).information, once.information(M).information, atol=1e-10)
+    np.testing.assert_allclose(information_at(twice, M).information, information_at(once, M).information, atol=1e-10)
 
 
 @pytest.mark.slow
@@ -102,46 +104,50 @@ def test_breaks_of_the_rest_are_found_in_any_coordinates():
     """A function without a formula, turned at random: given its z1 the label is a parity all the same."""
     B = np.linalg.qr(np.random.default_rng(8).standard_normal((3, 3)))[0]
     plain = Target("z1**2+sign(z1*z2*z3)")
-    turned = FrozenChannel(rotate(Target(lambda z: plain(z), 3), B), 0.0, B[:1].T)
+    turned = KnownChannel(rotate(Target(lambda z: plain(z), 3), B), 0.0, B[:1].T)
     found = turned.linearisation(np.zeros((2, 2)), np.eye(2))
     assert 1 / np.linalg.eigvalsh(found.easy)[-1] == pytest.approx(np.pi**2 / 4, rel=1e-5)
     left = complement(B[:1].T).T @ B[1:].T
     M = np.diag([0.6, 0.3])
-    expected = multi_channel_of(Target("sign(z1*z2)"), 0.0).information(M).information
-    np.testing.assert_allclose(left.T @ turned.information(left @ M @ left.T).information @ left, expected, atol=1e-4)
+    expected = information_at(channel_of(Target("sign(z1*z2)"), 0.0), M).information
+    np.testing.assert_allclose(
+        left.T @ information_at(turned, left @ M @ left.T).information @ left, expected, atol=1e-4
+    )
 
 
 @pytest.mark.slow
-def test_freezing_a_rotated_direction():
+def test_knowing_a_rotated_direction():
     """Knowing (z1 + z2)/sqrt(2) of a rotated target is knowing z1 of the plain one."""
     B = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
-    turned = FrozenChannel(rotate(Target("z1*z2"), B), 0.1, B[:, :1])
+    turned = KnownChannel(rotate(Target("z1*z2"), B), 0.1, B[:, :1])
     M = np.array([[0.5]])
-    found, expected = turned.information(M), frozen("z1*z2", 0.1).information(M)
+    found, expected = information_at(turned, M), information_at(given("z1*z2", 0.1), M)
     np.testing.assert_allclose(found.information, expected.information, atol=3 * (found.error + expected.error))
 
 
 def test_prediction_errors_given_a_projection():
     """Given z1: sign(z2 z3) is predicted as by a parity; z1^2 is known."""
     M = np.diag([0.6, 0.3])
-    found = frozen("z1**2+sign(z1*z2*z3)").prediction_errors(M)
-    parity = GenericChannel(Target("sign(z1*z2)")).prediction_errors(M)
+    found = LevelSetPredictor(given("z1**2+sign(z1*z2*z3)")).errors((np.eye(2) - M)[None])
+    whole = errors_at(GenericChannel(Target("z1**2+sign(z1*z2*z3)")), np.diag([1.0, 0.6, 0.3]))
+    assert whole["generalization_error"][0] == pytest.approx(found["generalization_error"][0][0], rel=1e-9)
+    parity = errors_at(GenericChannel(Target("sign(z1*z2)")), M)
     for name in ("generalization_error", "classification_error"):
-        assert found[name][0] == pytest.approx(parity[name][0], abs=3 * (found[name][1] + parity[name][1]) + 2e-3)
+        value, error = found[name]
+        assert value[0] == pytest.approx(parity[name][0], abs=3 * (error[0] + parity[name][1]) + 2e-3)
 
 
-def test_a_generic_channel_freezes():
-    left = GenericChannel(Target("z1**2+sign(z1*z2*z3)")).frozen(np.eye(3)[:, :1])
-    assert isinstance(left, FrozenChannel) and left.projections == 2
+def test_a_generic_channel_gives_what_is_left():
+    left = GenericChannel(Target("z1**2+sign(z1*z2*z3)")).known(np.eye(3)[:, :1])
+    assert isinstance(left, KnownChannel) and left.projections == 2
 
 
-def test_a_frozen_channel_has_no_rows():
-    here = frozen("z1*z2", 0.1)
+def test_a_channel_with_known_directions_has_no_rows():
+    here = given("z1*z2", 0.1)
     for call in (
+        lambda: here.sample(np.zeros((1, 1)), np.random.default_rng(0)),
         lambda: here.observe(np.zeros(1)),
         lambda: here.posterior(None, np.zeros((1, 1)), np.eye(1)),
-        lambda: here.predict(np.zeros((1, 1)), np.eye(1)),
-        lambda: here.classify(np.zeros((1, 1)), np.eye(1)),
     ):
-        with pytest.raises(NotSimulable, match="has no labels of its own"):
+        with pytest.raises(NotSimulable, match="draws and reads none"):
             call()

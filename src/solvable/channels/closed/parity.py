@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.channels.multi_closed.base import DiscreteChannel, Regions
+from solvable.channels.closed.discrete import DiscreteChannel, Regions
 from solvable.numerics.bivariate import same_sign, standardised
 
 

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import eval_hermitenorm, gammaln, ndtr
 from scipy.stats import norm
 
-from solvable.channels import prediction
+from solvable.channels import predictor as prediction
 from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 

@@ -11,9 +11,9 @@ import itertools
 
 import numpy as np
 
-from solvable.channels.multi import MultiPosterior
-from solvable.channels.multi_closed.base import DiscreteChannel, Regions
-from solvable.channels.multi_closed.peaked import peaked_nodes, shares
+from solvable.channels.base import Posterior
+from solvable.channels.closed.discrete import DiscreteChannel, Regions
+from solvable.channels.closed.peaked import peaked_nodes, shares
 from solvable.numerics.bivariate import log_quadrant, quadrant, same_sign, standardised
 from solvable.numerics.trivariate import positive_counts
 
@@ -71,9 +71,7 @@ class ThreeSigns(DiscreteChannel):
         log_P = np.where(lost, -np.inf, np.log(np.where(lost, 1.0, P)))
         return Regions(log_P, slope, curvature / np.outer(scale, scale))
 
-    def posterior(
-        self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True
-    ) -> MultiPosterior:
+    def posterior(self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Posterior:
         result = super().posterior(observation, Omega, V)
         lost = np.isinf(result.log_Z)
         for value, group in zip(self.values, self.counts, strict=True):
@@ -100,7 +98,7 @@ class Majority(ThreeSigns):
     counts = ((0, 1), (2, 3))
 
 
-def _by_orthants(Omega: np.ndarray, V: np.ndarray, group: tuple[int, ...]) -> MultiPosterior:
+def _by_orthants(Omega: np.ndarray, V: np.ndarray, group: tuple[int, ...]) -> Posterior:
     """The posterior on the orthants with a number of positive projections in `group`, in logarithms throughout."""
     slope, rest = V[1:, 0] / V[0, 0], V[1:, 1:] - np.outer(V[1:, 0], V[0, 1:]) / V[0, 0]
     n = len(Omega)
@@ -140,4 +138,4 @@ def _by_orthants(Omega: np.ndarray, V: np.ndarray, group: tuple[int, ...]) -> Mu
     offset = points - mean[:, None]
     covariance = offset.transpose(0, 2, 1) @ (share[..., None] * offset)
     covariance[:, 1:, 1:] += np.einsum("nl,nlij->nij", share, np.concatenate(spreads, 1))
-    return MultiPosterior(log_Z - np.log(2 * np.pi * V[0, 0]) / 2, mean, covariance)
+    return Posterior(log_Z - np.log(2 * np.pi * V[0, 0]) / 2, mean, covariance)

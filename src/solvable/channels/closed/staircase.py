@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel, MultiLabelLaw, MultiPosterior
-from solvable.channels.multi_closed.base import ClosedChannel, kronecker, weighted_square
-from solvable.channels.multi_closed.parity import Parity
-from solvable.channels.multi_closed.staircase_average import (
+from solvable.channels.base import COARSE, Average, Channel, LabelLaw, Linearisation, Posterior
+from solvable.channels.closed.base import ClosedChannel, kronecker, weighted_square
+from solvable.channels.closed.discrete import density
+from solvable.channels.closed.parity import Parity
+from solvable.channels.closed.staircase_average import (
     SIGNS,
     block_averages,
     candidates,
@@ -23,7 +24,6 @@ from solvable.channels.multi_closed.staircase_average import (
 from solvable.numerics.bivariate import mean_sign, same_sign, standardised
 from solvable.numerics.gaussian import gauss_legendre
 
-_COARSE = 0.8
 _PANELS = np.array([-8.5, -5.5, -3.5, -2.0, -0.8, 0.0, 0.8, 2.0, 3.5, 5.5, 8.5])
 
 
@@ -43,21 +43,11 @@ class Staircase(ClosedChannel):
     def __init__(self):
         super().__init__(0.0)
 
-    @property
-    def discrete(self) -> bool:
-        return False
-
-    @property
-    def atoms(self) -> np.ndarray:
-        return np.zeros(0)
-
     def observe(self, y: np.ndarray) -> np.ndarray:
         """y + 1 and y - 1: what z_1^2 is for either sign."""
         return np.add.outer(np.asarray(y, float), [1.0, -1.0])
 
-    def posterior(
-        self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True
-    ) -> MultiPosterior:
+    def posterior(self, observation: np.ndarray, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Posterior:
         c, log_jacobian = candidates(observation)
         slope, rest = V[1:, 0] / V[0, 0], V[1:, 1:] - np.outer(V[1:, 0], V[0, 1:]) / V[0, 0]
         residual = c - Omega[:, :1]
@@ -76,26 +66,25 @@ class Staircase(ClosedChannel):
         offset = points - mean[:, None]
         covariance = np.einsum("nc,nci,ncj->nij", share, offset, offset)
         covariance[:, 1:, 1:] += np.einsum("nc,ncij->nij", share, pair_second.reshape(n, 4, 2, 2))
-        return MultiPosterior((top + np.log(total))[:, 0], mean, covariance)
+        return Posterior((top + np.log(total))[:, 0], mean, covariance)
 
-    def information(self, M: np.ndarray) -> MatrixInformation:
-        if np.abs(M[0, 1:]).max() > 1e-9:
-            return self.generic.information(M)
-        fine, coarse = (block_averages(float(M[0, 0]), M[1:, 1:], f) for f in (1.0, _COARSE))
+    def average(self, V: np.ndarray, fineness: float) -> Average:
+        if np.abs(V[0, 1:]).max() > 1e-9:
+            return self.generic.average(V, fineness)
+        found = block_averages(1 - float(V[0, 0]), np.eye(2) - V[1:, 1:], density(fineness))
         information = np.zeros((3, 3))
-        information[0, 0], information[1:, 1:] = fine.first, fine.pair
-        error = max(abs(fine.first - coarse.first), np.abs(fine.pair - coarse.pair).max())
-        return MatrixInformation(information, fine.entropy, float(error), abs(fine.entropy - coarse.entropy))
+        information[0, 0], information[1:, 1:] = found.first, found.pair
+        return Average(information, found.entropy)
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         """At M = 0 in all directions, and around M = diag(q, 0, 0) in those of z_2, z_3: G = (2/pi) t sigma_x there."""
         k = basis.shape[1]
         if not np.any(M):
-            easy = [self._easy(basis, f) for f in (1.0, _COARSE)]
+            easy = [self._easy(basis, density(f)) for f in (1.0, COARSE)]
         elif np.abs(M[1:]).max() < 1e-9 and np.abs(basis[0]).max() < 1e-9:
             G = 2 / np.pi * basis[1:].T @ np.array([[0.0, 1.0], [1.0, 0.0]]) @ basis[1:]
             q, none = float(M[0, 0]), np.zeros((2, 2))
-            easy = [block_averages(q, none, f).certainty * np.kron(G, G) for f in (1.0, _COARSE)]
+            easy = [block_averages(q, none, density(f)).certainty * np.kron(G, G) for f in (1.0, COARSE)]
         else:
             return self.generic.linearisation(M, basis)
         nothing = np.zeros((k, k))
@@ -107,17 +96,17 @@ class Staircase(ClosedChannel):
         k = basis.shape[1]
         return kronecker(weighted_square(law.weight, G.reshape(len(G), k * k)), k)
 
-    def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
+    def label_law(self, fineness: float = 1.0) -> LabelLaw:
         _, square, weight = label_rule(1.0, 2 * fineness)
         posterior = self.posterior(square, np.zeros((len(square), 3)), np.eye(3))
         second = posterior.covariance + posterior.mean[:, :, None] * posterior.mean[:, None, :]
-        return MultiLabelLaw(weight / weight.sum(), posterior.mean, second - np.eye(3))
+        return LabelLaw(weight / weight.sum(), posterior.mean, second - np.eye(3))
 
     def pinned_mass(self, directions: np.ndarray) -> float:
         return float(directions.shape[1] == 1 and abs(directions[0, 0]) > 1 - 1e-9)
 
-    def frozen(self, directions: np.ndarray) -> MultiChannel:
-        return KnownFirst() if self.pinned_mass(directions) else self.generic.frozen(directions)
+    def known(self, directions: np.ndarray) -> Channel:
+        return KnownFirst() if self.pinned_mass(directions) else self.generic.known(directions)
 
     def predict(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """omega_1^2 + V_11 + E[sign(z_1) m(z_1)], m the mean sign of z_2 z_3 given z_1, by quadrature over z_1."""
@@ -135,16 +124,14 @@ class Staircase(ClosedChannel):
         sign = mean_sign(a, b, rho, tilt).reshape(z.shape) * np.sign(z)
         return Omega[:, 0] ** 2 + V[0, 0] + np.sum(weight * sign, 1)
 
-    def prediction_errors(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
+    def prediction_errors(self, V: np.ndarray) -> dict[str, tuple[float, float]]:
         """3 - 2 q^2 - E[erf^2] E[m^2] for M = q (+) M', erf the mean sign of z_1: E[erf^2] = (2/pi) arcsin(q)."""
-        if np.abs(M[0, 1:]).max() > 1e-9:
-            return self.generic.prediction_errors(M)
-        q = float(M[0, 0])
-        fine, coarse = (mean_square_sign(M[1:, 1:], f) * 2 / np.pi * np.arcsin(q) for f in (1.0, _COARSE))
+        if np.abs(V[0, 1:]).max() > 1e-9:
+            return {name: (float(a[0]), float(b[0])) for name, (a, b) in self.generic.predictor.errors(V[None]).items()}
+        q = 1 - float(V[0, 0])
+        rest = np.eye(2) - V[1:, 1:]
+        fine, coarse = (mean_square_sign(rest, density(f)) * 2 / np.pi * np.arcsin(q) for f in (1.0, COARSE))
         return {"generalization_error": (3 - 2 * q**2 - fine, abs(fine - coarse))}
-
-    def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        raise ValueError(f"classify is defined for targets of finitely many values, and {self.target} has others.")
 
 
 def _known_sign(a, b, rho, tilt, scale, positive, V) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

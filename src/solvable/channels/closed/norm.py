@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ive
 
-from solvable.channels.multi import MatrixInformation, MultiPosterior
-from solvable.channels.multi_closed.continuous import ContinuousChannel
-from solvable.channels.multi_closed.omega import OmegaRule, radii
-from solvable.channels.multi_closed.sphere import circle_posterior, sphere_posterior
+from solvable.channels.base import Average, Posterior
+from solvable.channels.closed.continuous import ContinuousChannel
+from solvable.channels.closed.sphere import circle_posterior, sphere_posterior
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.gaussian_many import OmegaRule, radii
 
 _LOG_2PI = float(np.log(2 * np.pi))
 
@@ -29,7 +29,7 @@ class Norm(ContinuousChannel):
     def __init__(self):
         super().__init__(0.0)
 
-    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> MultiPosterior:
+    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> Posterior:
         rho = np.sqrt(np.maximum(y, 1e-300))
         variance, axes = np.linalg.eigh(V)
         if _isotropic_matrix(V):
@@ -40,7 +40,7 @@ class Norm(ContinuousChannel):
             if len(variance) == 2
             else sphere_posterior(rho, turned, variance, nodes)
         )
-        return MultiPosterior(log_Z, mean @ axes.T, axes @ covariance @ axes.T)
+        return Posterior(log_Z, mean @ axes.T, axes @ covariance @ axes.T)
 
     def omega_nodes(self, M: np.ndarray, fineness: float) -> OmegaRule:
         """At M = q I every direction of omega is alike: one suffices."""
@@ -51,14 +51,14 @@ class Norm(ContinuousChannel):
         omega = np.outer(np.concatenate([[0.0], np.sqrt(q) * size]), np.eye(len(M))[0])
         return OmegaRule(omega, np.concatenate([[1 - weight.sum()], weight]))
 
-    def information(self, M: np.ndarray) -> MatrixInformation:
-        found = super().information(M)
-        if not _isotropic_matrix(M):
+    def average(self, V: np.ndarray, fineness: float) -> Average:
+        found = super().average(V, fineness)
+        if not _isotropic_matrix(V):
             return found
-        return found._replace(information=np.trace(found.information) / len(M) * np.eye(len(M)))
+        return found._replace(information=np.trace(found.information) / len(V) * np.eye(len(V)))
 
-    def prefers_level_sets(self, M: np.ndarray) -> bool:
-        return not _isotropic_matrix(M) and super().prefers_level_sets(M)
+    def prefers_level_sets(self, V: np.ndarray) -> bool:
+        return not _isotropic_matrix(V) and super().prefers_level_sets(V)
 
     def label_nodes(self, Omega: np.ndarray, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray]:
         """Panels of the radius, which is nearly Gaussian around |omega|."""
@@ -93,7 +93,7 @@ def _isotropic_matrix(matrix: np.ndarray) -> bool:
     return bool(np.abs(matrix - scale * np.eye(len(matrix))).max() < 1e-10 * scale)
 
 
-def _isotropic(rho: np.ndarray, Omega: np.ndarray, v: float) -> MultiPosterior:
+def _isotropic(rho: np.ndarray, Omega: np.ndarray, v: float) -> Posterior:
     r = Omega.shape[1]
     size = np.maximum(np.linalg.norm(Omega, axis=1), 1e-150)
     k = rho * size / v
@@ -110,4 +110,4 @@ def _isotropic(rho: np.ndarray, Omega: np.ndarray, v: float) -> MultiPosterior:
     along = np.maximum(rho**2 * (1 - A**2) - (r - 1) * across, 0.0)
     n = Omega / size[:, None]
     covariance = across[:, None, None] * np.eye(r) + (along - across)[:, None, None] * n[:, :, None] * n[:, None, :]
-    return MultiPosterior(log_Z, (rho * A)[:, None] * n, covariance)
+    return Posterior(log_Z, (rho * A)[:, None] * n, covariance)

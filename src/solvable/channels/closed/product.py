@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.channels.multi import MultiPosterior
-from solvable.channels.multi_closed.continuous import ContinuousChannel
-from solvable.channels.multi_closed.peaked import mixture_moments, peaked_nodes, shares
+from solvable.channels.base import Posterior
+from solvable.channels.closed.continuous import ContinuousChannel
+from solvable.channels.closed.peaked import mixture_moments, peaked_nodes, shares
 from solvable.numerics.gaussian import gauss_legendre, graded_legendre
 
 _REACH = ((0.5, 0.3), (2.0, 2.0), (4.0, 8.0), (6.5, 24.0))
@@ -27,7 +27,7 @@ class Product(ContinuousChannel):
 
     formula = "z1*z2"
 
-    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> MultiPosterior:
+    def posterior_rows(self, y: np.ndarray, Omega: np.ndarray, V: np.ndarray, nodes: int) -> Posterior:
         D = self.noise
         y = np.where(np.abs(y) < 1e-100, 1e-100, y)
         size = np.abs(y)
@@ -60,7 +60,7 @@ class Product(ContinuousChannel):
         second = prior + S * c * (y[:, None] - c * prior) / variance
         mean, covariance = mixture_moments(share, np.stack([c, second], -1))
         covariance[:, 1, 1] += np.sum(share * (S * D / variance), 1)
-        return MultiPosterior(log_Z, mean, covariance)
+        return Posterior(log_Z, mean, covariance)
 
     def label_nodes(self, Omega: np.ndarray, V: np.ndarray, fineness: float) -> tuple[np.ndarray, np.ndarray]:
         """Panels around the mean label, at its Gaussian and its exponential scale, and cut at y = 0."""
