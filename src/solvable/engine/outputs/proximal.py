@@ -58,13 +58,17 @@ class ProximalOutput(eqx.Module, Output):
         return self.labels.averages(self.loss, m, q, V, rule)
 
     def average(self, state: Overlap) -> Field:
-        parts = [jnp.asarray(part, float) for part in state]
-        rule = panel()
-        found = jax.vmap(lambda m, q, V: self.averages(m, q, V, rule))(*(part.reshape(-1) for part in parts))
-        return Field(*(np.asarray(part).reshape(parts[0].shape) for part in (found.push, found.power, found.response)))
+        found = _average(self, *(np.asarray(part, float).reshape(-1) for part in state))
+        shape = np.shape(state.V)
+        return Field(*(np.asarray(part).reshape(shape) for part in (found.push, found.power, found.response)))
 
     def denoiser(self, y: np.ndarray) -> ProximalDenoiser:
         return ProximalDenoiser(SampleLoss(self.loss, y))
+
+
+@eqx.filter_jit
+def _average(output: ProximalOutput, m: Any, q: Any, V: Any) -> Averages:
+    return jax.vmap(lambda m, q, V: output.averages(m, q, V, panel()))(m, q, V)
 
 
 class ProximalDenoiser:

@@ -11,7 +11,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from solvable.engine.sides import Field, Overlap, Signal, SignalStep
@@ -38,12 +37,17 @@ class PenalisedSignal(eqx.Module, Signal):
         return self.penalty.average(m_hat, q_hat, V_hat, self.mixture)
 
     def average(self, field: Field) -> Overlap:
-        parts = [jnp.asarray(part, float) for part in field]
-        found = jax.vmap(self.shrinkage)(*(part.reshape(-1) for part in parts))
-        return Overlap(*(np.asarray(part).reshape(parts[0].shape) for part in (found.m, found.q, found.V)))
+        found = _average(self, *(np.asarray(part, float).reshape(-1) for part in field))
+        shape = np.shape(field.V_hat)
+        return Overlap(*(np.asarray(part).reshape(shape) for part in (found.m, found.q, found.V)))
 
     def denoiser(self, operator: Any = None) -> PenalisedDenoiser:
         return PenalisedDenoiser(self.penalty)
+
+
+@eqx.filter_jit
+def _average(signal: PenalisedSignal, m_hat: Any, q_hat: Any, V_hat: Any) -> Shrinkage:
+    return jax.vmap(signal.shrinkage)(m_hat, q_hat, V_hat)
 
 
 class PenalisedDenoiser:
