@@ -68,7 +68,7 @@ def ratio(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[flo
 def message_passing(d: int, alpha: float) -> tuple[float, float, float]:
     """Milliseconds of one step, of its two products, and the ratio."""
     data = MODEL.sample(np.random.default_rng(0), d, alpha=alpha)
-    output = MODEL.label_law().with_loss(sv.losses.Huber(1.0)).denoiser(data.y)
+    output = MODEL.likelihood().with_loss(sv.losses.Huber(1.0)).denoiser(data.y)
     signal = PenalisedSignal.of(sv.Ridge(0.1), MODEL.prior.mixture()).denoiser()
     w = np.zeros((d, 1))
 

@@ -173,6 +173,21 @@ class Channel(abc.ABC):
         """The smallest eigenvalue of V at which `posterior` is right."""
         return self.resolution
 
+    @property
+    def sharp(self) -> bool:
+        """Whether I grows without bound as V -> 0, so that perfect recovery can be a fixed point."""
+        return self.deterministic
+
+    @property
+    def settled_entropy(self) -> float:
+        """Psi at V = 0 of labels that do not pin z down: E[log P(y|z)], zero where z fixes a discrete label."""
+        return 0.0
+
+    @property
+    def deepest(self) -> float:
+        """log(q / V) of one projection to which averages are computed; beyond, log I and Psi are linear in it."""
+        return 24.0
+
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Labels (n,) drawn given z (n, r)."""
         self._no_data()

@@ -159,21 +159,6 @@ class ScalarChannel(TargetChannel):
         return self.continuous_mass if directions.shape[1] else 0.0
 
     @property
-    def sharp(self) -> bool:
-        """Whether I grows without bound as V -> 0, so that perfect recovery can be a fixed point."""
-        return self.deterministic
-
-    @property
-    def settled_entropy(self) -> float:
-        """Psi at V = 0 of labels that do not pin z down: E[log P(y|z)], zero where z fixes a discrete label."""
-        return 0.0
-
-    @property
-    def deepest(self) -> float:
-        """log(q / V) down to which averages are computed; from there on log I and Psi are linear in it."""
-        return 24.0
-
-    @property
     def resolution(self) -> float:
         return 1e-9
 

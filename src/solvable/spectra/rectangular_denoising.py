@@ -46,15 +46,9 @@ def rectangular_mmse_forms(mean: Any, found: RectangularSum) -> tuple[Any, Any]:
     return by_score, mean - (found.weight * shrunk**2).sum(-1)
 
 
-@functools.partial(jax.jit, static_argnames="nodes")
-def optimal_singular_values(law: Law, beta: Any, kappa: Any, x: Any, nodes: int = NODES) -> jax.Array:
-    """f(x) for singular values inside the bulk of Y or outside it, as finite matrices have them."""
-    return optimal_singular_values_of(law, beta, rectangular_sum(law, beta, kappa, nodes), x)
-
-
 @jax.jit
 def optimal_singular_values_of(law: Law, beta: Any, found: RectangularSum, x: Any) -> jax.Array:
-    """The same where the law of Y is at hand.
+    """f(x) for singular values inside the bulk of Y or outside it, as finite matrices have them.
 
     The root omega of z(omega) = x^2 is complex inside the bulk, where Newton's method starts from the nodes of the law
     of Y. Outside omega is real, z increases with it, and an interval is halved.

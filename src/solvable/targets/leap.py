@@ -13,9 +13,9 @@ import math
 
 import numpy as np
 
+from solvable.numerics.subspaces import complement, tidy
 from solvable.targets.adapted import relevant_directions
-from solvable.targets.directions import complement, tidy_basis
-from solvable.targets.hermite_tensor import HermiteTensor, change_coordinates, hermite_tensor
+from solvable.targets.hermite import HermiteTensor, change_coordinates, hermite_tensor
 from solvable.targets.target import Target
 
 _DEGREE = {1: 24, 2: 16, 3: 12, 4: 8}
@@ -50,7 +50,7 @@ def leap(target: Target) -> Leap:
         # What is relevant but not learned, by projection of the relevant subspace on the complement of the learned.
         unseen = relevant @ complement(relevant.T @ learned)
         cost, inside = _next_step(tensor, learned, unseen)
-        new = tidy_basis(unseen @ inside)
+        new = tidy(unseen @ inside)
         steps.append((new, cost))
         learned = np.concatenate([learned, new], axis=1)
     return Leap(max((cost for _, cost in steps), default=math.inf), steps)

@@ -177,7 +177,7 @@ def test_uncertainty_covers_what_fine_quadrature_changes(name):
     """
     setting, found, (m, q, V) = solve(name)
     with jax.enable_x64(True):
-        output = jax.tree.map(jnp.asarray, setting.model.label_law().with_loss(setting.learner.loss))
+        output = jax.tree.map(jnp.asarray, setting.model.likelihood().with_loss(setting.learner.loss))
         fine = fine_averages(output, m, q, V, Panel(*gauss_legendre(40)))
     fine = equations.Averages(*(float(part) for part in fine))
     back = equations.image(fine, setting.weights, setting.alpha)

@@ -1,7 +1,7 @@
 """Committees: sign(z1) + sign(z2), sign(z1) + sign(z2) + sign(z3), and their majority, without noise.
 
-Every atom is a union of orthants. Those of two projections have closed forms (`numerics.bivariate`); of three, the
-probabilities of the number of positive projections come from `numerics.trivariate`. Where those are lost to rounding,
+Every atom is a union of orthants. Those of two projections have closed forms (`numerics.orthants`); of three, the
+probabilities of the number of positive projections come from `numerics.orthants`. Where those are lost to rounding,
 for labels that omega all but excludes, each orthant is integrated over z_1, with (z_2, z_3) given z_1 in closed form.
 """
 
@@ -14,8 +14,7 @@ import numpy as np
 from solvable.channels.base import Posterior
 from solvable.channels.closed.discrete import DiscreteChannel, Regions
 from solvable.channels.closed.peaked import peaked_nodes, shares
-from solvable.numerics.bivariate import log_quadrant, quadrant, same_sign, standardised
-from solvable.numerics.trivariate import positive_counts
+from solvable.numerics.orthants import log_quadrant, positive_counts, quadrant, same_sign, standardised
 
 _LOST = 1e-7
 

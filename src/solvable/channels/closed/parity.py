@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.channels.closed.discrete import DiscreteChannel, Regions
-from solvable.numerics.bivariate import same_sign, standardised
+from solvable.numerics.orthants import same_sign, standardised
 
 
 class Parity(DiscreteChannel):

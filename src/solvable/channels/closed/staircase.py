@@ -21,8 +21,8 @@ from solvable.channels.closed.staircase_average import (
     label_rule,
     mean_square_sign,
 )
-from solvable.numerics.bivariate import mean_sign, same_sign, standardised
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.orthants import mean_sign, same_sign, standardised
 
 _PANELS = np.array([-8.5, -5.5, -3.5, -2.0, -0.8, 0.0, 0.8, 2.0, 3.5, 5.5, 8.5])
 

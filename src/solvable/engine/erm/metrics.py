@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from solvable.engine.outputs.labels import Labels
+from solvable.engine.outputs.likelihood import Likelihood
 from solvable.numerics.gaussian import gauss_legendre, gaussian_panels
 from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
@@ -60,7 +60,7 @@ def _difference(power: Any, slope: Any) -> Any:
     return jnp.where(rest > _ROUNDING * power, rest, 0.0)
 
 
-def facts(labels: Labels) -> Facts:
+def facts(labels: Likelihood) -> Facts:
     """The numbers of a law of labels."""
     shape = labels.landscape
     slope, power = _moments(labels.target)

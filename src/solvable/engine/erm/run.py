@@ -11,13 +11,12 @@ replicon of the run, $R = \frac1d\sum_i h_i^2 \cdot \frac1d\sum_k f_k'^2$.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from solvable.channels.losses.samples import SampleLoss
 from solvable.core.model import Data
 from solvable.core.precision import float64
+from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import amp
 from solvable.engine.erm.direct import Minimum, minimise
@@ -26,6 +25,7 @@ from solvable.engine.erm.metrics import METRICS, estimate_metrics, facts
 from solvable.engine.operators import Dense
 from solvable.engine.outputs.proximal import ProximalDenoiser
 from solvable.engine.signals.penalised import PenalisedDenoiser
+from solvable.engine.two_sided import TwoSided
 from solvable.numerics.roots import crossing, first_beyond
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
@@ -36,9 +36,10 @@ _WIDEST = 1e9
 _GRID = 150
 
 
-def run_erm(model: Any, learner: ERM, data: Data, rng: np.random.Generator) -> Outcome:
+@simulation(TwoSided, ERM, references=("rangan2011generalized", "vilucchio2023asymptotic"))
+def run_erm(model: TwoSided, learner: ERM, data: Data, rng: np.random.Generator) -> Outcome:
     """Minimise the risk from w = 0; the truth is used for scoring only."""
-    labels = model.label_law()
+    labels = model.likelihood()
     labels.check(learner.loss)
     if learner.solver == "gamp":
         found = _message_passing(learner, data, rng)

@@ -15,6 +15,7 @@ import numpy as np
 
 from solvable.channels.losses import Square
 from solvable.core.checks import is_traced
+from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.erm.closed import least_squares
@@ -31,9 +32,9 @@ from solvable.engine.erm.limits import (
 from solvable.engine.erm.metrics import METRICS, Facts, estimate_metrics, facts
 from solvable.engine.erm.thresholds import separability
 from solvable.engine.evolution import Evolution
-from solvable.engine.outputs.labels import Labels
-from solvable.engine.signals.penalised import PenalisedSignal
+from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalPoint, moved, solve, step
+from solvable.engine.two_sided import TwoSided
 from solvable.priors.penalties import Lasso, Ridge
 
 _ROUNDING = 1e-12
@@ -46,22 +47,23 @@ NAMES = (*METRICS, "training_loss", "replicon", "active_fraction", "m", *_ORDER)
 """The order in which metrics and order parameters are given."""
 
 
-def empirical_risk(model: Any, learner: ERM, alpha: np.ndarray) -> Prediction:
+@theory(TwoSided, ERM, references=("thrampoulidis2018precise", "loureiro2021learning", "vilucchio2023asymptotic"))
+def empirical_risk(model: TwoSided, learner: ERM, **axes: np.ndarray) -> Prediction:
     """The minimiser of the risk, valid where `replicon` is below 1; differentiable in the learner's numbers."""
-    labels = model.label_law()
+    labels, alpha = model.likelihood(), model.gain(**axes)
     labels.check(learner.loss)
     known = facts(labels)
     if isinstance(learner.loss, Square) and isinstance(learner.penalty, Ridge):
         points = least_squares((known.label_slope, known.label_scatter), learner.penalty.strength, alpha)
     else:
-        signal = PenalisedSignal.of(learner.penalty, model.prior.mixture())
-        points = _solved(Evolution(labels.with_loss(learner.loss), signal), labels, known, alpha)
+        risk = Evolution(labels.with_loss(learner.loss), model.signal().with_penalty(learner.penalty))
+        points = _solved(risk, labels, known, alpha)
     found = _report(points, known, learner.loss.margin, isinstance(learner.penalty, Lasso))
     metrics, order, uncertainty = ({name: part[name] for name in NAMES if name in part} for part in found)
     return Prediction(metrics, order, points.status, points.residual, points.iterations, uncertainty)
 
 
-def _solved(risk: ProximalEvolution, labels: Labels, known: Facts, alpha: np.ndarray) -> ProximalPoint:
+def _solved(risk: ProximalEvolution, labels: Likelihood, known: Facts, alpha: np.ndarray) -> ProximalPoint:
     """The fixed points at every alpha > 0, and what is known without solving elsewhere."""
     fixed = jax.tree.map(_as_array, risk)
     starts = _starts(fixed, known)

@@ -9,14 +9,14 @@ r"""Thresholds of convex learners: separable classes, and exact recovery by the 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
+from solvable.core.registry import thresholds_of
 from solvable.engine.erm.learner import ERM
-from solvable.engine.outputs.labels import Labels
+from solvable.engine.outputs.likelihood import Likelihood
+from solvable.engine.two_sided import TwoSided
 from solvable.numerics.gaussian import gaussian_panels, normal_density
 from solvable.priors.penalties import Lasso
 
@@ -24,7 +24,7 @@ _FLAT = 1e-12
 _LARGEST_STEP = 60.0
 
 
-def separability(labels: Labels) -> float:
+def separability(labels: Likelihood) -> float:
     """The alpha below which labels +-1 are separable; infinite if they always are, NaN for other labels."""
     if not labels.binary:
         return float("nan")
@@ -44,22 +44,25 @@ def lasso_recovery(density: float) -> float:
     return float(min(found.fun, needed(0.0)))  # type: ignore[attr-defined]
 
 
-def erm_thresholds(model: Any, learner: ERM) -> dict[str, float]:
+@thresholds_of(
+    TwoSided, ERM, references=("cover1965geometrical", "candes2020phase", "donoho2009counting", "hastie2022surprises")
+)
+def erm_thresholds(model: TwoSided, learner: ERM) -> dict[str, float]:
     """Where the minimiser of the risk changes its nature as its penalty vanishes.
 
     - `separability`, of a classification loss: below it a hyperplane separates the labels, and the loss has no minimum.
     - `interpolation`, of a regression loss: below it the labels are fitted exactly, at it the error is largest.
     - `recovery`, of the l1 norm on noiseless linear labels: above it the weights are found exactly.
     """
-    labels = model.label_law()
+    labels = model.likelihood()
     labels.check(learner.loss)
+    unit = float(model.gain(**{model.axis_names[0]: 1.0}))
     if learner.loss.margin:
-        return {"separability": separability(labels)}
-    found = {"interpolation": 1.0}
+        return {"separability": separability(labels) / unit}
+    found = {"interpolation": 1.0 / unit}
     if isinstance(learner.penalty, Lasso) and labels.noiseless_linear:
-        found["recovery"] = lasso_recovery(
-            sum(weight for weight, mean, spread in model.prior.mixture() if mean or spread)
-        )
+        weight, mean, variance = model.signal().with_penalty(learner.penalty).mixture
+        found["recovery"] = lasso_recovery(float(weight[(mean != 0) | (variance > 0)].sum())) / unit
     return found
 
 

@@ -10,7 +10,7 @@ operator of the loss, and $g = (z_{out} - \omega)/V = -\partial_z l(y, z_{out})$
 with $Z_0(y, \omega^*, V^*) = P(y | \omega)$, $\omega^* = c\,\omega/\sqrt q$ and $V^* = 1 - c^2$. Three kinds of labels
 are told apart by what can be done exactly: a linear function of z plus noise leaves one Gaussian integral for any loss
 of the residual; any function plus noise leaves an integral over z; finitely many labels leave an integral over omega.
-`outputs.labels` finds the kind that a channel has. [thrampoulidis2018precise, loureiro2021learning]
+`outputs.likelihood` finds the kind that a channel has. [thrampoulidis2018precise, loureiro2021learning]
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.targets.hermite_tensor import hermite_tensor, kernel_error
+from solvable.targets.hermite import hermite_tensor, kernel_error
 from solvable.targets.target import Target
 
 DEGREES = 6

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.models.index import (
-    algorithms,
-    erm,
-    spectral_algorithms,
-    spectral_theory,
-    theory,
-)
+from solvable.engine.erm import run, theory, thresholds
+from solvable.models.index import informed
 from solvable.models.index.multi_index import MultiIndex
 
-__all__ = [
-    "MultiIndex",
-    "algorithms",
-    "erm",
-    "spectral_algorithms",
-    "spectral_theory",
-    "theory",
-]
+__all__ = ["MultiIndex", "informed", "run", "theory", "thresholds"]

@@ -19,7 +19,7 @@ from solvable.models.index.diagnosis import (
 from solvable.models.index.multi_index import MultiIndex
 from solvable.targets.adapted import relevant_directions
 from solvable.targets.admissible import check_admissible
-from solvable.targets.hermite_tensor import hermite_tensor
+from solvable.targets.hermite import hermite_tensor
 from solvable.targets.leap import leap
 from solvable.targets.rotate import rotate
 from solvable.targets.symmetry import symmetries

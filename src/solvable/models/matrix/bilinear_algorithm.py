@@ -18,9 +18,10 @@ from solvable.core.learners import AMP
 from solvable.core.precision import float64
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
-from solvable.engine.amp import amp, precision_from_norm
+from solvable.engine.amp import amp
 from solvable.engine.operators import Dense
 from solvable.engine.sides import OutputStep, SignalStep
+from solvable.engine.signals.separable import precision_from_norm
 from solvable.models.matrix.bilinear_sequence import BilinearData, BilinearSequence, upright
 from solvable.spectra.rectangular import RectangularSum, rectangular_sums
 from solvable.spectra.rectangular_denoising import optimal_singular_values_of, rectangular_mmse_forms

@@ -1,7 +1,7 @@
-"""What grows out of a fixed point: the directions that labels, or a small overlap, bring in.
+"""The stability of a fixed point: which directions grow out of it, by labels or by a small overlap.
 
 Around an M that vanishes in some directions, the labels may have a mean on them (`trivial` directions, learned at
-once), or a small positive overlap dM there becomes alpha E[G dM G]: it grows if alpha exceeds the inverse of the
+once), or a small positive overlap dM there becomes gain E[G dM G]: it grows if the gain exceeds the inverse of the
 largest eigenvalue of E[G (x) G], which belongs to a positive matrix, since the map keeps matrices positive.
 """
 
@@ -28,7 +28,7 @@ def zero_level(lin: Linearisation) -> float:
 
 
 def growing_overlap(lin: Linearisation) -> tuple[float, np.ndarray]:
-    """The largest rate of growth 1/alpha_c of a small overlap, and the positive matrix (k x k) that grows so.
+    """The largest rate of growth 1/gain_c of a small overlap, and the positive matrix (k x k) that grows so.
 
     Where several grow equally fast it is the sum of them that the iteration from the identity leads to.
     """

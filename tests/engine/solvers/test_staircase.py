@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
-from toys.outputs import LinearToy, ParityToy, PotentialToy, ScalarToy
+from toys.outputs import LinearToy, ParityToy, PotentialToy, continued
 
 from solvable.channels.closed import Parity, Product, Staircase
-from solvable.engine.matrix_evolution import MatrixStateEvolution
-from solvable.engine.matrix_transitions import find_matrix_thresholds
-from solvable.engine.staircase import staircase
 from solvable.models.index import MultiIndex
-from solvable.models.index.theory import thresholds
 
 
 def steps_of(channel):
-    steps = staircase(MatrixStateEvolution(channel))
+    steps = list(continued(channel).steps)
     together = np.column_stack([step.directions for step in steps])
     np.testing.assert_allclose(together.T @ together, np.eye(channel.projections), atol=1e-9)
     return steps
@@ -55,8 +51,8 @@ def test_what_becomes_trivial_given_an_easy_direction_follows_at_the_same_alpha(
 class Coupled(PotentialToy):
     """Overlap q on z1 makes an overlap on z2 grow at the rate 0.2 + 0.6 q, with Psi = q M22^2 / 4 and so on."""
 
-    def average(self, V, fineness):
-        found, M = super().average(V, fineness), np.eye(len(V)) - V
+    def at(self, M):
+        found = super().at(M)
         extra = 0.6 * np.diag([M[1, 1] ** 2 / 2, M[0, 0] * M[1, 1]])
         return found._replace(
             information=found.information + extra, entropy=found.entropy + 0.15 * M[0, 0] * M[1, 1] ** 2
@@ -90,7 +86,7 @@ def test_known_staircases():
 @pytest.mark.parametrize("target", ["abs(z)", "sign(z)", "z**3 - 3*z"])
 def test_thresholds_of_one_projection(target):
     model = MultiIndex(target)
-    found, known = find_matrix_thresholds(MatrixStateEvolution(ScalarToy(model.channel))), thresholds(model)
+    found, known = continued(model.channel).thresholds(), model.solver().thresholds()
     assert set(found) == set(known)
     np.testing.assert_allclose(list(found.values()), list(known.values()), rtol=3e-5)
 
@@ -100,7 +96,7 @@ def test_a_jump_and_the_hard_phase_before_it():
     """M = q I, alpha(q) = 1 / ((1 - q)(0.5 + 8 c q^2)): weak recovery at 2, above the jump to the upper branch."""
     c = 0.4
     toy = PotentialToy(np.diag([0.05, 0.05]), [np.sqrt(0.2) * np.eye(2)], np.eye(2), c)
-    evolution = MatrixStateEvolution(toy)
+    evolution = continued(toy)
 
     def curve(q):
         return q / ((1 - q) * (0.05 + 0.2 * q + 8 * c * q**3))
@@ -116,7 +112,7 @@ def test_a_jump_and_the_hard_phase_before_it():
         high = brentq(lambda q: curve(q) - alpha, lowest, 1 - 1e-12)
         return phi(high, alpha) - phi(low, alpha)
 
-    found = find_matrix_thresholds(evolution)
+    found = evolution.thresholds()
     assert found["weak_recovery"] == 0
     assert found["algorithmic"] == pytest.approx(-spinodal.fun, rel=1e-4)
     assert found["information_theoretic"] == pytest.approx(brentq(gain, 1.001 * curve(lowest), -spinodal.fun), rel=1e-4)
@@ -130,20 +126,20 @@ def test_a_target_that_amp_never_learns_may_still_be_learned():
         q = np.linspace(0, 1, 200_001)[:-1]
         return np.max(q + np.log1p(-q) + alpha * 0.2 * q**4)
 
-    found = find_matrix_thresholds(MatrixStateEvolution(toy))
+    found = continued(toy).thresholds()
     assert found["weak_recovery"] == np.inf and found["algorithmic"] == np.inf
     assert found["information_theoretic"] == pytest.approx(brentq(lambda a: best(a) - 1e-12, 1, 100), rel=1e-4)
 
 
 def test_specialization_is_named():
     plus, minus = (np.outer(v, v) / 2 for v in ([1, 1], [1, -1]))
-    found = find_matrix_thresholds(MatrixStateEvolution(PotentialToy(0.4 * plus, [np.sqrt(0.5) * minus])))
+    found = continued(PotentialToy(0.4 * plus, [np.sqrt(0.5) * minus])).thresholds()
     assert found["weak_recovery"] == 0 and found["step_2"] == found["specialization"] == pytest.approx(2.0, rel=1e-6)
 
 
 @pytest.mark.slow
 def test_thresholds_of_a_staircase_with_exact_recovery():
-    evolution = MatrixStateEvolution(Staircase())
-    found = find_matrix_thresholds(evolution)
+    evolution = continued(Staircase())
+    found = evolution.thresholds()
     assert found["algorithmic"] == pytest.approx(1.400107, abs=3e-5) and found["information_theoretic"] == 1.0
-    assert found["step_2"] == pytest.approx(np.pi**2 / 4, rel=1e-6) and evolution.calls < 500
+    assert found["step_2"] == pytest.approx(np.pi**2 / 4, rel=1e-6) and evolution.output.calls < 500

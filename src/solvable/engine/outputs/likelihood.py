@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from solvable.channels.base import Channel, TargetChannel
 from solvable.channels.closed import Logit, Probit
 from solvable.channels.contamination import Component
 from solvable.channels.flips import FlippedLabels
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
 from solvable.channels.scalar import ScalarChannel
-from solvable.core.errors import bad_parameter
+from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.engine.outputs.proximal import (
     ClassLabels,
     CurvedLabels,
@@ -43,8 +44,8 @@ _BINARY = (-1.0, 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
-class Labels:
-    """A law of labels of one projection.
+class Likelihood:
+    """P(y|z), the law of labels of one projection, which a loss needs; it may have no posterior that is known here.
 
     `components` are the (probability, slope, noise) of y = slope g(z) + sqrt(noise) xi, with g the target. With
     `chance` labels are those of that channel instead, +-1 at random given z, and the target is the clean label.
@@ -55,8 +56,14 @@ class Labels:
     chance: ScalarChannel | None = None
 
     @classmethod
-    def of(cls, channel: ScalarChannel) -> Labels:
-        """The law of the labels of a channel."""
+    def of(cls, channel: Channel) -> Likelihood:
+        """The law of the labels of a channel of one projection."""
+        if not isinstance(channel, ScalarChannel):
+            name = repr(channel.target.name) if isinstance(channel, TargetChannel) else repr(channel)
+            raise NotSolvable(
+                f"ERM is solved for one projection, and the target {name} has {channel.projections}; "
+                "learners that take several are BayesOptimal, AMP and Spectral."
+            )
         parts = channel.components
         return cls(channel.target, chance=channel) if parts is None else cls(channel.target, parts)
 

@@ -1,18 +1,18 @@
-r"""The state evolution map of a matrix of overlaps within a subspace, and its fixed points in few evaluations.
+r"""Newton's method for a matrix of overlaps within a subspace: its fixed points in few evaluations of the labels.
 
 In the directions U (r x k orthonormal) write V = exp(-L), M = U (I - exp(-L)) U^T. One step of state evolution is
 
-    L -> Phi(L) = log(I + alpha U^T E[g g^T](M) U),
+    L -> Phi(L) = log(I + gain U^T E[g g^T](M) U),
 
 which keeps the order of positive matrices: dE[g g^T] = E[H dM H], H the Hessian of log Z, is positive for positive dM.
 So the steps from a start below a fixed point never pass it, the Jacobian J of Phi has its largest eigenvalue on a
 positive matrix, and a fixed point is stable if and only if no positive perturbation grows.
 
-Evaluating E[g g^T] is what costs. It does not depend on alpha, so one local model of it, dI = B dL, is kept along a
-whole curve: measured by differences where nothing is known, corrected by every later evaluation (Broyden's rule). The
-step is Newton's, (I - J)^{-1} (Phi(L) - L), where the largest eigenvalue of J is below one; the plain step, lengthened
-while it keeps growing, where the iteration is leaving an unstable point. A Newton step that does not shrink the
-residual is taken back and replaced by a plain one.
+Evaluating E[g g^T] is what costs. It does not depend on the gain (samples per unknown), so one local model of it,
+dI = B dL, is kept along a whole curve: measured by differences where nothing is known, corrected by every later
+evaluation (Broyden's rule). The step is Newton's, (I - J)^{-1} (Phi(L) - L), where the largest eigenvalue of J is below
+one; the plain step, lengthened while it keeps growing, where the iteration is leaving an unstable point. A Newton step
+that does not shrink the residual is taken back and replaced by a plain one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.core.status import Status
-from solvable.engine.labels import DEEPEST, Labels
-from solvable.engine.matrix_steps import State, entry_errors, least_on_the_way, next_step, spectral_radius, well_inside
+from solvable.engine.outputs.posterior import DEEPEST, PosteriorOutput
 from solvable.numerics.symmetric import (
     clipped,
     exp_derivative,
@@ -63,7 +62,7 @@ class Relaxed(NamedTuple):
 
     `residual` is |Phi(L) - L|, `radius` the largest eigenvalue of J (with the error that differences of inexact values
     leave in it) and `push` the positive matrix it belongs to,
-    `uncertainty` an estimate of the error of the entries of M in the basis U, and `speed` d Tr M / d log alpha along
+    `uncertainty` an estimate of the error of the entries of M in the basis U, and `speed` d Tr M / d log gain along
     the curve of fixed points. `deep` tells that the relaxation was stopped because some direction is known better than
     the channel resolves.
     """
@@ -82,8 +81,8 @@ class Relaxed(NamedTuple):
 
 
 def relax(
-    labels: Labels,
-    alpha: float,
+    output: PosteriorOutput,
+    gain: float,
     U: np.ndarray,
     start: np.ndarray,
     model: LocalModel | None = None,
@@ -96,7 +95,7 @@ def relax(
     Where exact recovery is possible, `stop_deep` = m > 0 ends it once V is below the channel's resolution in m
     directions.
     """
-    run = _Run(labels, alpha, U, stop_deep)
+    run = _Run(output, gain, U, stop_deep)
     x = svec(start)
     if model is not None and np.array_equal(smat(model.x), start):
         # Rounding makes svec(smat(x)) another x, and the labels have been evaluated at this one.
@@ -105,25 +104,25 @@ def relax(
 
 
 class _Run:
-    def __init__(self, labels: Labels, alpha: float, U: np.ndarray, stop_deep: int):
-        self.labels, self.alpha, self.U, self.stop_deep = labels, alpha, U, stop_deep
+    def __init__(self, output: PosteriorOutput, gain: float, U: np.ndarray, stop_deep: int):
+        self.output, self.gain, self.U, self.stop_deep = output, gain, U, stop_deep
         self.evaluations = 0
         self.slope_error = 0.0
 
     def evaluate(self, x: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
         """The information at L, its error, and R."""
         self.evaluations += 1
-        found = self.labels(self.U @ one_minus_exp(smat(x)) @ self.U.T)
+        found = self.output.labels(self.U @ one_minus_exp(smat(x)) @ self.U.T)
         value = svec(self.U.T @ found.information @ self.U)
         if not np.isfinite(value).all():
             return value, found.error, np.full_like(x, np.nan)
-        return value, found.error, svec(log_one_plus(self.alpha * smat(value))) - x
+        return value, found.error, svec(log_one_plus(self.gain * smat(value))) - x
 
     def slope(self, value: np.ndarray) -> np.ndarray:
-        """d log(I + A) / dA at A = alpha E[g g^T]."""
+        """d log(I + A) / dA at A = gain E[g g^T]."""
         if not np.isfinite(value).all():
             return np.full((len(value), len(value)), np.nan)
-        return log_derivative(self.alpha * smat(value))
+        return log_derivative(self.gain * smat(value))
 
     def first(self, x: np.ndarray, model: LocalModel | None) -> State:
         """The state at the start, with the slope of a model of the same directions if there is one."""
@@ -132,13 +131,13 @@ class _Run:
         if model is None or model.U.shape != self.U.shape or not np.allclose(model.U, self.U, atol=1e-12):
             # Nothing known: the first step is the plain one, and the slope is learned on the way.
             return State(x, value, error, R, slope, np.zeros_like(slope), np.full_like(x, np.inf))
-        return State(x, value, error, R, slope, self.alpha * slope @ model.B, model.measured_at)
+        return State(x, value, error, R, slope, self.gain * slope @ model.B, model.measured_at)
 
     def measure(self, state: State) -> State:
         """The state with J by differences along positive directions."""
         directions = positive_directions(smat(state.x))
         # The step balances the curvature of the map, of order one in L, against the error of one evaluation.
-        h = float(np.clip(np.sqrt(self.alpha * float(np.abs(state.slope).max()) * state.error), 1e-4, 0.03))
+        h = float(np.clip(np.sqrt(self.gain * float(np.abs(state.slope).max()) * state.error), 1e-4, 0.03))
         found = [self.evaluate(state.x + h * d) for d in directions.T]
         changes = [(R - state.R) / h + d for (_, _, R), d in zip(found, directions.T, strict=True)]
         self.slope_error = 2 * max(self.noise(state._replace(error=error)) for _, error, _ in found) / h
@@ -156,7 +155,7 @@ class _Run:
 
     def noise(self, state: State) -> float:
         """What the error of the labels makes of R."""
-        return self.alpha * float((np.abs(state.slope) @ entry_errors(state)).max())
+        return self.gain * float((np.abs(state.slope) @ entry_errors(state)).max())
 
     def follow(self, state: State, limit: int) -> Relaxed:
         pace, refused, stalled, least, onward, by_newton = 1.0, 0, 0, np.inf, True, True
@@ -171,7 +170,7 @@ class _Run:
             if jitter or size <= _TOLERANCE + min(0.01 * noise, 1e-5):
                 return self._end(state, Status.CONVERGED)
             depths = np.linalg.eigvalsh(smat(state.x))
-            if self.stop_deep and depths[-self.stop_deep] > self.labels.sharp:
+            if self.stop_deep and depths[-self.stop_deep] > self.output.sharp:
                 return self._end(state, Status.CONVERGED, deep=True)
             step, newton = next_step(state, pace)
             if newton != by_newton:
@@ -224,9 +223,9 @@ class _Run:
         if status == Status.CONVERGED and not deep and (far or doubtful):
             state = self.measure(state)
         radius, push = spectral_radius(state.J)
-        B = np.linalg.pinv(self.alpha * state.slope) @ state.J
+        B = np.linalg.pinv(self.gain * state.slope) @ state.J
         model = LocalModel(self.U, state.x, state.value, state.error, B, state.measured_at)
-        response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.alpha * state.slope)
+        response = np.linalg.pinv(np.eye(len(state.x)) - state.J) @ (self.gain * state.slope)
         widths = exp_derivative(smat(state.x))
         # The errors of the entries have unknown signs, so their effects add up; the residual leaves one more.
         shift = np.abs(response) @ entry_errors(state) + np.abs(state.R) / max(1 - radius, 1e-3)
@@ -247,3 +246,68 @@ class _Run:
             deep=deep,
             evaluations=self.evaluations,
         )
+
+
+class State(NamedTuple):
+    """One L on the way: the labels' information there, R = Phi(L) - L, and the matrices d log(I + A)/dA and J."""
+
+    x: np.ndarray
+    value: np.ndarray
+    error: float
+    R: np.ndarray
+    slope: np.ndarray
+    J: np.ndarray
+    measured_at: np.ndarray
+
+    @property
+    def size(self) -> float:
+        return float(np.abs(self.R).max())
+
+    @property
+    def measured(self) -> bool:
+        return self.measured_at is self.x
+
+
+def well_inside(x: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """x + step, but not below a tenth of x: a fixed point close to zero must not be missed for zero itself."""
+    least = 0.1 * smat(x)
+    return svec(clipped(least + clipped(smat(x + step) - least, np.inf), DEEPEST))
+
+
+def entry_errors(state: State) -> np.ndarray:
+    """The errors of the entries of E[g g^T]: that reported belongs to the largest, others are smaller as they are."""
+    size = np.sqrt(np.maximum(np.diag(smat(state.value)), 0.0))
+    return state.error * svec(np.outer(size, size)) / max(float(size.max()) ** 2, 1e-300)
+
+
+def least_on_the_way(state: State, step: np.ndarray, R: np.ndarray) -> float | None:
+    """The part of a step at which the residual, a parabola along it, is zero or least; None if it stays well above."""
+    start = float(state.R @ state.R)
+    fall = float(state.R @ (step - state.J @ step))
+    bend = float(state.R @ R) - start + fall
+    if bend <= 0 or fall <= 0 or start - fall**2 / (4 * bend) > 0.25 * start:
+        return None
+    root = fall**2 - 4 * bend * start
+    return (fall - np.sqrt(root)) / (2 * bend) if root > 0 else fall / (2 * bend)
+
+
+def next_step(state: State, stretch: float) -> tuple[np.ndarray, bool]:
+    """Newton's step in the modes of J that decay, the plain step in those that grow; and whether it is mostly Newton's.
+
+    `stretch` lengthens all of it, or the plain part where that leads.
+    """
+    values, modes = np.linalg.eig(state.J)
+    grows = np.real(values) >= 1
+    parts = np.linalg.solve(modes, state.R)
+    gain = np.where(grows, 1.0, 1 / np.where(grows, 1.0, 1 - values))
+    newton = bool(np.linalg.norm(parts[grows]) < 0.1 * np.linalg.norm(parts))
+    return np.real(modes @ (np.where(grows | newton, stretch, 1.0) * gain * parts)), newton
+
+
+def spectral_radius(J: np.ndarray) -> tuple[float, np.ndarray]:
+    """The largest real eigenvalue of J and its eigenvector, signed to have a positive trace."""
+    values, vectors = np.linalg.eig(J)
+    top = int(np.argmax(np.real(values)))
+    push = np.real(vectors[:, top])
+    push = push / np.linalg.norm(push)
+    return float(np.real(values[top])), push if np.trace(smat(push)) >= 0 else -push

@@ -1,4 +1,4 @@
-"""The scalar state evolution against independent quadrature, closed forms, and its own free entropy."""
+"""The explicit curve of fixed points against independent quadrature, closed forms, and its own free entropy."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from reference.equations import (
     rademacher_overlap,
     rademacher_potential,
 )
+from toys.outputs import scalars
 
 from solvable.core.status import Status
+from solvable.engine.sides import Overlap
 from solvable.models.index import MultiIndex
-from solvable.models.index.theory import state_evolution
 
 ABS = MultiIndex("abs(z)")
 SIGN = MultiIndex("sign(z)")
@@ -36,6 +37,13 @@ EVERY = {
     "binary noisy": BINARY_NOISY,
     "sparse noisy": SPARSE_NOISY,
 }
+
+
+def curve_of(model: MultiIndex):
+    """The solver of a model of one projection; its points by their letters."""
+    return scalars(model.solver())
+
+
 every_model = pytest.mark.parametrize("model", EVERY.values(), ids=EVERY.keys())
 
 TOLERANCE = 1e-8
@@ -44,7 +52,7 @@ TOLERANCE = 1e-8
 
 def scaled_residual(model: MultiIndex, alpha: float, information, overlap) -> float:
     """|q - overlap(alpha I(q))| / (tolerance q) with both functions evaluated by SciPy."""
-    points = state_evolution(model).uninformed(np.array([alpha]))
+    points = curve_of(model).uninformed(np.array([alpha]))
     q = float(points.q[0])
     assert points.status[0] == Status.CONVERGED and 0 < q < 1
     return abs(q - overlap(alpha * information(q))) / (TOLERANCE * q)
@@ -85,17 +93,17 @@ def test_scaled_residual_of_linear_with_sparse_weights(alpha):
 
 @pytest.mark.parametrize("noise", [0.05, 0.3, 2.0])
 def test_linear_closed_form(noise):
-    evolution = state_evolution(MultiIndex("z", noise=noise))
+    evolution = curve_of(MultiIndex("z", noise=noise))
     alpha = np.array([0.01, 0.3, 0.999, 1.0, 1.001, 2.0, 50.0, 1e4])
     points = evolution.uninformed(alpha)
     V = np.array([linear_error(a, noise) for a in alpha])
     np.testing.assert_allclose(points.V, V, rtol=1e-9)
     np.testing.assert_allclose(points.q / (1 - points.q), alpha / (1 - points.q + noise), rtol=1e-7)
-    np.testing.assert_allclose(evolution.alpha(points.qhat), alpha, rtol=1e-8)
+    np.testing.assert_allclose(evolution.gain(points.qhat), alpha, rtol=1e-8)
 
 
 def test_noiseless_linear_learns_alpha_and_then_everything():
-    points = state_evolution(CLEAN).uninformed(np.array([0.0, 0.2, 0.999, 1.0, 1.001, 5.0]))
+    points = curve_of(CLEAN).uninformed(np.array([0.0, 0.2, 0.999, 1.0, 1.001, 5.0]))
     np.testing.assert_allclose(points.q, [0, 0.2, 0.999, 1, 1, 1], atol=1e-9)
     np.testing.assert_allclose(points.V, [1, 0.8, 0.001, 0, 0, 0], atol=1e-9)
     assert np.all(points.status == Status.CONVERGED)
@@ -103,7 +111,7 @@ def test_noiseless_linear_learns_alpha_and_then_everything():
 
 @every_model
 def test_free_entropy_is_stationary_at_the_fixed_point(model):
-    evolution = state_evolution(model)
+    evolution = curve_of(model)
     alpha = np.array([0.55, 0.9, 1.1])
     qhat = evolution.uninformed(alpha).qhat
 
@@ -123,10 +131,10 @@ def test_free_entropy_is_stationary_at_the_fixed_point(model):
 @every_model
 def test_free_entropy_grows_with_alpha_as_the_entropy_of_a_label_falls(model):
     """The envelope theorem: d Phi / d alpha = Psi(V) - Psi(1) at the optimum."""
-    evolution = state_evolution(model)
+    evolution = curve_of(model)
     alpha, h = 0.9, 1e-4
     below, here, above = (evolution.optimal(np.array([a])) for a in (alpha - h, alpha, alpha + h))
-    expected = np.diff(evolution.channel.scalar_information(np.array([1.0, here.V[0]])).entropy)
+    expected = np.diff(evolution.channel.information(np.array([1.0, here.V[0]])[:, None, None]).entropy)
     np.testing.assert_allclose((above.free_entropy - below.free_entropy) / (2 * h), expected, rtol=1e-6)
     assert here.free_entropy[0] > 0
 
@@ -134,7 +142,7 @@ def test_free_entropy_grows_with_alpha_as_the_entropy_of_a_label_falls(model):
 @pytest.mark.parametrize("model", [ABS, SIGN, NOISY], ids=["abs", "sign", "noisy"])
 def test_information_is_twice_the_slope_of_the_entropy(model):
     """dPsi/dq = I/2, along the table in t = log(q / V), dq/dt = q V."""
-    evolution = state_evolution(model)
+    evolution = curve_of(model)
     t = np.linspace(-3.0, 6.0, 19)
     q, V = 1 / (1 + np.exp(-t)), 1 / (1 + np.exp(t))
     np.testing.assert_allclose(
@@ -145,9 +153,10 @@ def test_information_is_twice_the_slope_of_the_entropy(model):
 @pytest.mark.parametrize("model", [ABS, SIGN], ids=["abs", "sign"])
 def test_table_agrees_with_doubled_nodes_within_its_error(model):
     """Off the nodes of the table, and with a finer rule than the one it was made with."""
-    evolution = state_evolution(model)
+    evolution = curve_of(model)
     t = np.array([-9.3, -5.1, -1.7, 0.3, 1.9, 3.3, 5.5, 7.7])
-    finer = evolution.channel.scalar_information(1 / (1 + np.exp(t)), fineness=2.0).information
+    V = 1 / (1 + np.exp(t))
+    finer = evolution.channel.information(V[:, None, None], fineness=2.0).information[:, 0, 0]
     table = np.exp(evolution.table.log_information(t))
     assert np.all(np.abs(table / finer - 1) < 3 * evolution.table.relative_error(t))
     assert np.all(evolution.table.relative_error(t) < 1e-4)
@@ -155,31 +164,35 @@ def test_table_agrees_with_doubled_nodes_within_its_error(model):
 
 def test_table_continues_past_its_ends():
     """V -> 0: I of |z| is 1/V. q -> 0: I is 2 q."""
-    table = state_evolution(ABS).table
+    table = curve_of(ABS).table
     t = np.array([26.0, 40.0])
     np.testing.assert_allclose(table.log_information(t), t, atol=1e-3)
     t = np.array([-14.0, -20.0])
     np.testing.assert_allclose(table.log_information(t), t + np.log(2), atol=1e-3)
 
 
+def path(model: MultiIndex, alpha: float, q: float, steps: int) -> np.ndarray:
+    """The overlaps of the iteration, step by step."""
+    states = model.evolution().path(Overlap.bayes(np.array([[1 - q]])), alpha, steps)
+    return np.array([float(state.q[0, 0]) for state in states])
+
+
 def test_iteration_climbs_to_the_fixed_point():
-    evolution = state_evolution(SIGN)
-    path = evolution.trajectory(1.0, 0.0, 40)
+    found = path(SIGN, 1.0, 0.0, 40)
     # The first step from nothing: qhat = alpha E[E[z|y]^2] = 2 alpha / pi.
-    assert path[1] == pytest.approx(gaussian_overlap(2 / np.pi), abs=1e-9)
-    assert np.all(np.diff(path) > -1e-12)
-    assert path[-1] == pytest.approx(evolution.uninformed(np.array([1.0])).q[0], abs=1e-6)
+    assert found[1] == pytest.approx(gaussian_overlap(2 / np.pi), abs=1e-9)
+    assert np.all(np.diff(found) > -1e-12)
+    assert found[-1] == pytest.approx(curve_of(SIGN).uninformed(np.array([1.0])).q[0], abs=1e-6)
 
 
 def test_iteration_stays_where_nothing_can_be_learned():
-    evolution = state_evolution(ABS)
-    assert np.all(evolution.trajectory(0.8, 0.0, 3) == 0)
-    assert evolution.trajectory(0.4, 0.01, 30)[-1] < 1e-4
+    assert np.all(np.abs(path(ABS, 0.8, 0.0, 3)) < 1e-15)
+    assert path(ABS, 0.4, 0.01, 30)[-1] < 1e-4
 
 
 @every_model
 def test_optimum_is_never_worse_than_the_iteration(model):
-    evolution = state_evolution(model)
+    evolution = curve_of(model)
     alpha = np.concatenate([[0.0, 1e-6], np.linspace(0.02, 2.5, 125)])
     amp, bayes = evolution.uninformed(alpha), evolution.optimal(alpha)
     assert np.all(bayes.q >= amp.q - 1e-9) and np.all(bayes.free_entropy >= amp.free_entropy - 1e-9)
@@ -192,7 +205,7 @@ def test_optimum_is_never_worse_than_the_iteration(model):
 
 def test_free_entropy_of_binary_sign_by_quadrature():
     """Both branches from their definitions; they cross at 1.24468."""
-    evolution = state_evolution(BINARY_SIGN)
+    evolution = curve_of(BINARY_SIGN)
 
     def branches(alpha: float) -> tuple[float, float]:
         point = evolution.uninformed(np.array([alpha]))
@@ -208,7 +221,7 @@ def test_free_entropy_of_binary_sign_by_quadrature():
 
 
 def test_a_tie_between_branches_is_not_called_converged():
-    evolution = state_evolution(BINARY_SIGN)
+    evolution = curve_of(BINARY_SIGN)
     low, high = 1.2446, 1.2448
     for _ in range(45):
         middle = (low + high) / 2
@@ -223,12 +236,12 @@ def test_a_tie_between_branches_is_not_called_converged():
     ids=["abs", "clean", "sparse clean", "sign", "binary sign", "noisy"],
 )
 def test_where_perfect_recovery_becomes_stable(model, expected):
-    assert state_evolution(model).alpha_perfect == expected
+    assert curve_of(model).gain_perfect == expected
 
 
 def test_many_alphas_at_once_equal_one_at_a_time():
     alpha = np.linspace(0.0, 1.6, 33)
-    evolutions = state_evolution(ABS), state_evolution(BINARY_NOISY)
+    evolutions = curve_of(ABS), curve_of(BINARY_NOISY)
     for solve in (solve for evolution in evolutions for solve in (evolution.uninformed, evolution.optimal)):
         together = solve(alpha)
         alone = [solve(np.array([a])) for a in alpha]

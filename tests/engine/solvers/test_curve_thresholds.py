@@ -2,47 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from toys.outputs import Toy, scalars
 
-from solvable.channels.scalar import ScalarInformation
-from solvable.engine.state_evolution import InformationTable, ScalarStateEvolution
+from solvable.channels.base import Average, LabelLaw
+from solvable.engine.outputs.posterior import PosteriorOutput
+from solvable.engine.signals.separable import SeparableSignal
+from solvable.engine.solvers.curve import Curve
 from solvable.engine.thresholds import Thresholds
-from solvable.engine.transitions import find_thresholds
 from solvable.priors import Gaussian
+from solvable.targets.target import Target
 
 
-@dataclasses.dataclass(frozen=True)
-class PolynomialChannel:
+class PolynomialChannel(Toy):
     """I = a + b q + c q^3, Psi = (a q + b q^2 / 2 + c q^4 / 4) / 2: noisy, with a curve alpha(q) = q / ((1 - q) I)."""
 
-    a: float
-    b: float
-    c: float
-    continuous_mass: float = 0.0
-    sharp: bool = False
-    settled_entropy: float = 0.0
-    deepest: float = 24.0
+    target, noise = Target("z"), 1.0
 
-    def scalar_information(self, V, fineness=1.0):
-        q = 1 - np.asarray(V, float)
+    def __init__(self, a: float, b: float, c: float):
+        self.a, self.b, self.c = a, b, c
+
+    def label_law(self, fineness=1.0):
+        """Labels of which a share shows the mean of z, and another its square."""
+        return LabelLaw(np.array([self.a, self.b]), np.eye(2)[:, :1], np.array([[[0.0]], [[1.0]]]))
+
+    def at(self, M):
+        information, entropy = self.labels(float(M[0, 0]))
+        return Average(np.array([[information]]), float(entropy))
+
+    def labels(self, q):
+        """I and Psi at q."""
         information = self.a + self.b * q + self.c * q**3
-        return ScalarInformation(information, (self.a * q + self.b * q**2 / 2 + self.c * q**4 / 4) / 2)
+        return information, (self.a * q + self.b * q**2 / 2 + self.c * q**4 / 4) / 2
 
     @property
-    def evolution(self) -> ScalarStateEvolution:
-        weak = 0.0 if self.a > 0 else 1 / self.b if self.b > 0 else np.inf
-        return ScalarStateEvolution(InformationTable.of(self), self, Gaussian(), weak)
+    def evolution(self):
+        return scalars(Curve(PosteriorOutput(self), SeparableSignal(Gaussian())))
 
     def alpha(self, q):
         return q / ((1 - q) * (self.a + self.b * q + self.c * q**3))
 
     def free_entropy(self, q, alpha):
         """The Gaussian prior's (q + log(1 - q)) / 2 and the labels' part."""
-        return (q + np.log1p(-q)) / 2 + alpha * self.scalar_information(1 - q).entropy
+        return (q + np.log1p(-q)) / 2 + alpha * self.labels(q)[1]
 
 
 CONTINUOUS = PolynomialChannel(0.0, 2.0, 0.0)
@@ -72,13 +76,13 @@ def crossing(channel: PolynomialChannel) -> float:
 
 
 def test_continuous_transition_has_one_threshold():
-    found = find_thresholds(CONTINUOUS.evolution)
+    found = CONTINUOUS.evolution.thresholds()
     assert found == {"weak_recovery": 0.5, "algorithmic": 0.5, "information_theoretic": 0.5}
     assert found.coincide == [("weak_recovery", "algorithmic", "information_theoretic")]
 
 
 def test_first_order_transition_against_the_closed_form():
-    found = find_thresholds(JUMPING.evolution)
+    found = JUMPING.evolution.thresholds()
     # d/dq of (1 - q) (2 + 12 q^2) vanishes at q = (12 -+ sqrt(72)) / 36.
     q = (12 - np.sqrt(72)) / 36
     assert turning_points(JUMPING)[0] == pytest.approx(q, abs=1e-5)
@@ -89,7 +93,7 @@ def test_first_order_transition_against_the_closed_form():
 
 
 def test_a_trivial_target_may_jump_too():
-    found = find_thresholds(TRIVIAL_JUMPING.evolution)
+    found = TRIVIAL_JUMPING.evolution.thresholds()
     spinodal = float(TRIVIAL_JUMPING.alpha(turning_points(TRIVIAL_JUMPING)[0]))
     assert found["weak_recovery"] == 0
     assert found["algorithmic"] == pytest.approx(spinodal, rel=1e-7)
@@ -98,7 +102,7 @@ def test_a_trivial_target_may_jump_too():
 
 def test_a_hard_target_has_no_algorithmic_threshold():
     """I = 4 q^3: the far branch exists for alpha > 1 / (4 max (1 - q) q^2), the iteration never leaves q = 0."""
-    found = find_thresholds(NEVER.evolution)
+    found = NEVER.evolution.thresholds()
     assert found["weak_recovery"] == found["algorithmic"] == np.inf
     assert found.coincide == []  # neither ever happens
 
@@ -112,7 +116,7 @@ def test_a_hard_target_has_no_algorithmic_threshold():
 @pytest.mark.parametrize("channel", [JUMPING, TRIVIAL_JUMPING], ids=["easy", "trivial"])
 def test_thresholds_agree_with_the_jumps_of_the_fixed_points(channel):
     evolution = channel.evolution
-    found, far = find_thresholds(evolution), turning_points(channel)[1]
+    found, far = evolution.thresholds(), turning_points(channel)[1]
     for name, solve in (("algorithmic", evolution.uninformed), ("information_theoretic", evolution.optimal)):
         low, high = 0.0, 3.0
         for _ in range(50):
@@ -123,23 +127,22 @@ def test_thresholds_agree_with_the_jumps_of_the_fixed_points(channel):
 
 def test_free_entropies_of_both_branches_meet_at_the_threshold():
     evolution = JUMPING.evolution
-    threshold = find_thresholds(evolution)["information_theoretic"]
+    threshold = evolution.thresholds()["information_theoretic"]
     below, above = (evolution.optimal(np.array([threshold + s])) for s in (-1e-7, 1e-7))
     assert above.q[0] - below.q[0] > 0.3
     assert above.free_entropy[0] == pytest.approx(below.free_entropy[0], abs=1e-6)
 
 
-@dataclasses.dataclass(frozen=True)
 class FlatChannel(PolynomialChannel):
     """I = 2 q / V, so that alpha = 1/2 for every q, with a relative error of 1e-9 that makes the curve wiggle."""
 
-    def scalar_information(self, V, fineness=1.0):
-        V = np.asarray(V, float)
-        return ScalarInformation(2 * (1 - V) / V * (1 + 1e-9 * np.sin(30 * V)), -(1 - V) - np.log(V))
+    def labels(self, q):
+        V = 1 - q
+        return 2 * q / V * (1 + 1e-9 * np.sin(30 * V)), -q - np.log(V)
 
 
 def test_error_of_the_curve_is_not_taken_for_a_jump():
-    assert find_thresholds(FlatChannel(0.0, 2.0, 0.0).evolution)["algorithmic"] == 0.5
+    assert FlatChannel(0.0, 2.0, 0.0).evolution.thresholds()["algorithmic"] == 0.5
 
 
 def test_thresholds_are_a_dictionary_that_says_what_coincides():
@@ -154,16 +157,14 @@ def test_thresholds_are_a_dictionary_that_says_what_coincides():
     ]
 
 
-@dataclasses.dataclass(frozen=True)
 class TwiceJumpingChannel(PolynomialChannel):
     """I = q / (1 + sin(15 q) / 2), so that alpha = (1 + sin(15 q) / 2) / (1 - q) rises and falls more than once."""
 
-    def scalar_information(self, V, fineness=1.0):
-        q = 1 - np.asarray(V, float)
+    def labels(self, q):
         t, w = np.polynomial.legendre.leggauss(60)
-        inner = q[..., None] * (t + 1) / 2
-        entropy = np.sum(w / 2 * inner / (1 + np.sin(15 * inner) / 2), -1) * q / 2
-        return ScalarInformation(q / (1 + np.sin(15 * q) / 2), entropy)
+        inner = q * (t + 1) / 2
+        entropy = np.sum(w / 2 * inner / (1 + np.sin(15 * inner) / 2)) * q / 2
+        return q / (1 + np.sin(15 * q) / 2), entropy
 
 
 def test_the_last_of_several_jumps_counts():
@@ -174,7 +175,7 @@ def test_the_last_of_several_jumps_counts():
     highest = np.maximum.accumulate(curve)
     jumps = np.unique(highest[curve < highest])
     assert len(jumps) == 2 and jumps[1] > 1.5 * jumps[0]
-    assert find_thresholds(evolution)["algorithmic"] == pytest.approx(jumps[1], rel=1e-3)
+    assert evolution.thresholds()["algorithmic"] == pytest.approx(jumps[1], rel=1e-3)
     # Each jump lands on the next rise of the curve.
     for jump in jumps:
         before, after = evolution.uninformed(jump * np.array([0.99, 1.01])).q

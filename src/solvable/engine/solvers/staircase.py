@@ -19,14 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.channels.base import Linearisation
-from solvable.engine.growth import growing_overlap, support, trivial_directions, zero_level
-from solvable.engine.matrix_branches import Branches
-from solvable.engine.matrix_evolution import MatrixStateEvolution
-from solvable.engine.matrix_output import MatrixOutput
-from solvable.engine.matrix_points import Point
+from solvable.engine.outputs.posterior import PosteriorOutput
+from solvable.engine.solvers.branches import Branches, Point
+from solvable.engine.stability import growing_overlap, support, trivial_directions, zero_level
 from solvable.numerics.subspaces import complement
 
-LARGEST_ALPHA = 1e3
+LARGEST_GAIN = 1e3
 """Directions that need more samples than this per dimension are called hard."""
 _PRECISION = 1e-7
 _MOST_TRIALS = 30
@@ -45,9 +43,8 @@ class LearnedStep:
     error: float
 
 
-def staircase(evolution: MatrixStateEvolution) -> list[LearnedStep]:
+def staircase(branches: Branches) -> list[LearnedStep]:
     """The steps in the order in which they are learned; together their directions are a basis."""
-    branches = evolution.branches()
     r = branches.output.projections
     steps: list[LearnedStep] = []
     U, alpha, error = np.zeros((r, 0)), 0.0, 0.0
@@ -99,20 +96,20 @@ def _next_easy(branches: Branches, U: np.ndarray, alpha: float) -> tuple[np.ndar
     return support(onset.lin, push), onset.alpha, error
 
 
-def _with_known(output: MatrixOutput, U: np.ndarray) -> Linearisation:
+def _with_known(output: PosteriorOutput, U: np.ndarray) -> Linearisation:
     """The linearisation where U is known exactly and nothing else."""
     if not U.shape[1]:
         return output.linearisation(np.zeros((len(U), len(U))), np.eye(len(U)))
     left = len(U) - U.shape[1]
-    return output.frozen(U).linearisation(np.zeros((left, left)), np.eye(left))
+    return output.known(U).linearisation(np.zeros((left, left)), np.eye(left))
 
 
-def linearised_at(output: MatrixOutput, point: Point, basis: np.ndarray) -> Linearisation:
+def linearised_at(output: PosteriorOutput, point: Point, basis: np.ndarray) -> Linearisation:
     """The linearisation at a fixed point, also where some directions are known exactly."""
     if point.exact is None:
         return output.linearisation(point.M, basis)
     rest = complement(point.exact)
-    inner, child = rest.T @ basis, output.frozen(point.exact)
+    inner, child = rest.T @ basis, output.known(point.exact)
     if point.inner is not None:
         return linearised_at(child, point.inner, inner)._replace(basis=basis)
     return child.linearisation(np.zeros((rest.shape[1],) * 2), inner)._replace(basis=basis)
@@ -130,9 +127,9 @@ def _cross(branches: Branches, U: np.ndarray, basis: np.ndarray, low: _Onset) ->
     """The alpha above `low` from which a small overlap grows, and the width of its bracket."""
     high = low
     while high.excess < 0:
-        if high.alpha >= LARGEST_ALPHA:
+        if high.alpha >= LARGEST_GAIN:
             return None
-        low, high = high, _onset(branches, U, basis, min(1.4 * high.alpha, LARGEST_ALPHA), high.point)
+        low, high = high, _onset(branches, U, basis, min(1.4 * high.alpha, LARGEST_GAIN), high.point)
     low_weight = high_weight = 1.0
     for _ in range(_MOST_TRIALS):
         if high.alpha - low.alpha < _PRECISION * high.alpha:
