@@ -119,9 +119,13 @@ class Output(abc.ABC):
     def denoiser(self, y: np.ndarray) -> OutputDenoiser:
         """The denoiser of these labels (n,)."""
 
+    def likelihood(self) -> Any:
+        """P(y|z) of one projection, a `Likelihood`, which learners that minimise a loss need."""
+        raise NotSolvable(f"empirical risk minimisation is not known for labels of {self!r}.")
+
     def with_loss(self, loss: Any) -> Output:
         """The same labels seen by a learner that minimises a loss."""
-        raise NotSolvable(f"empirical risk minimisation is not known for labels of {self!r}.")
+        return self.likelihood().with_loss(loss)
 
 
 class Signal(abc.ABC):

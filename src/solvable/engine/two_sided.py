@@ -23,6 +23,7 @@ from solvable.core.results import Outcome, Prediction
 from solvable.engine.amp import AMPReport, amp, uninformed_start
 from solvable.engine.evolution import Evolution
 from solvable.engine.operators import Operator
+from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.sides import BayesOutput, BayesSignal, OutputDenoiser, SignalDenoiser
 from solvable.engine.solvers import solver_for
 from solvable.engine.solvers.base import FixedPoints, Solver
@@ -106,6 +107,10 @@ class TwoSided(Model):
     @abc.abstractmethod
     def instance(self, data: Any) -> Instance:
         """A data set that `sample` drew, as message passing sees it."""
+
+    def likelihood(self) -> Likelihood:
+        """P(y|z) of labels of one projection, for learners that minimise a loss."""
+        return self.output().likelihood()
 
     def gain(self, **axes: Any) -> Any:
         """Samples for each unknown; proportional to the model's first axis."""

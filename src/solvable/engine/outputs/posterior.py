@@ -15,6 +15,7 @@ import numpy as np
 
 from solvable.channels import Channel
 from solvable.channels.base import Linearisation
+from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.sides import BayesOutput, OutputStep
 from solvable.numerics.cache import Cache
 from solvable.numerics.subspaces import tidy
@@ -76,6 +77,9 @@ class PosteriorOutput(BayesOutput):
 
     def denoiser(self, y: np.ndarray) -> PosteriorDenoiser:
         return PosteriorDenoiser(self.channel, y)
+
+    def likelihood(self) -> Likelihood:
+        return Likelihood.of(self.channel)
 
     def labels(self, M: np.ndarray) -> Labels:
         """What the labels say at any M with eigenvalues up to one; each M is evaluated once.

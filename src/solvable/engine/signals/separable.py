@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from solvable.engine.sides import BayesSignal, Field, Overlap, SignalDenoiser, SignalStep
+from solvable.engine.signals.penalised import PenalisedSignal
 from solvable.numerics.symmetric import compose, eigh
 from solvable.priors import Gaussian, Prior
+from solvable.priors.penalties import Penalty
 
 
 class SeparableSignal(BayesSignal):
@@ -52,6 +54,9 @@ class SeparableSignal(BayesSignal):
 
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         return self._potential(qhat)
+
+    def with_penalty(self, penalty: Penalty) -> PenalisedSignal:
+        return PenalisedSignal.of(penalty, self.prior.mixture())
 
     def average(self, field: Field) -> Overlap:
         precision = np.asarray(field.V_hat, float)

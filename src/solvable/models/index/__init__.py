@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.models.index import erm_algorithms, erm_theory, informed
+from solvable.engine.erm import run, theory, thresholds
+from solvable.models.index import informed, spectral
 from solvable.models.index.multi_index import MultiIndex
-from solvable.models.index.spectral import run, theory
 
-__all__ = ["MultiIndex", "erm_algorithms", "erm_theory", "informed", "run", "theory"]
+__all__ = ["MultiIndex", "informed", "run", "spectral", "theory", "thresholds"]

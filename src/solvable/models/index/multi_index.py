@@ -24,6 +24,7 @@ from solvable.core.model import Data, Stream
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
 from solvable.engine.operators import Dense
+from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.signals.separable import SeparableSignal
 from solvable.engine.solvers.base import FixedPoints
@@ -124,6 +125,12 @@ class MultiIndex(TwoSided):
 
     def signal(self) -> SeparableSignal:
         return SeparableSignal(self.prior, self.projections)
+
+    def likelihood(self) -> Likelihood:
+        if self.named_channel is not None or self.projections > 1:
+            return super().likelihood()
+        # Not by the channel: contaminated labels may have no posterior that is known, and a loss needs none.
+        return Likelihood(self.target, tuple(part for part in self.components if part[0] > 0))
 
     def instance(self, data: Data) -> Instance:
         channel, r = self.channel, self.projections

@@ -9,10 +9,11 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.losses import Loss
+from solvable.channels.losses.base import Loss
+from solvable.numerics.batches import in_batches
 
 _CHUNK = 2048
-"""Compiled functions always see this many samples, padded: other numbers do not compile anew."""
+"""Compiled functions see this many samples at a time, padded."""
 
 
 class SampleLoss:
@@ -44,15 +45,9 @@ class SampleLoss:
         """The least l'' over the samples."""
         return float(self._rows(_curvature, z)[0].min())
 
-    def _rows(self, function: Callable, z: np.ndarray, *more: float) -> list[np.ndarray]:
-        n = len(z)
-        parts = []
-        for start in range(0, n, _CHUNK):
-            index = np.minimum(np.arange(start, start + _CHUNK), n - 1)
-            kept = min(_CHUNK, n - start)
-            found = function(self.loss, self.y[index], z[index], *map(np.float64, more))
-            parts.append([np.asarray(part)[:kept] for part in found])
-        return [np.concatenate(column) for column in zip(*parts, strict=True)]
+    def _rows(self, function: Callable, z: np.ndarray, *more: float) -> tuple[np.ndarray, ...]:
+        numbers = [np.float64(number) for number in more]
+        return in_batches(lambda y, z: function(self.loss, y, z, *numbers), self.y, z, batch=_CHUNK, alone=False)
 
 
 def _numbers(loss: Loss) -> Any:

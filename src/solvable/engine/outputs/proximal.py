@@ -1,4 +1,4 @@
-r"""How labels come about, as a mismatched learner's theory sees it: averages over a label and the learner's output.
+r"""Labels as a learner that minimises a loss sees them: the proximal step of each, and its averages.
 
 The learner's output on a sample left out is $\omega = \hat w\cdot x$, Gaussian together with the teacher's projection
 z ~ N(0, 1): variance q, covariance m, cosine $c = m/\sqrt q$. Training on the sample moves it to z_out, the proximal
@@ -10,6 +10,7 @@ operator of the loss, and $g = (z_{out} - \omega)/V = -\partial_z l(y, z_{out})$
 with $Z_0(y, \omega^*, V^*) = P(y | \omega)$, $\omega^* = c\,\omega/\sqrt q$ and $V^* = 1 - c^2$. Three kinds of labels
 are told apart by what can be done exactly: a linear function of z plus noise leaves one Gaussian integral for any loss
 of the residual; any function plus noise leaves an integral over z; finitely many labels leave an integral over omega.
+`outputs.likelihood` finds the kind that a channel has. [thrampoulidis2018precise, loureiro2021learning]
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtr
 
 from solvable.channels.losses import Loss
-from solvable.channels.proximal import FieldRule, Panel, field_rule
+from solvable.channels.losses.quadrature import FieldRule, Panel, field_rule, panel
+from solvable.channels.losses.samples import SampleLoss
+from solvable.engine.sides import Field, Output, OutputStep, Overlap
 
 _SMALLEST = 1e-150
 _CUTS = (-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0)
@@ -37,6 +41,45 @@ class Averages(NamedTuple):
     response: Any
     stiffness: Any
     loss: Any
+
+
+class ProximalOutput(eqx.Module, Output):
+    """Labels of a given law, seen by a learner with a loss; JAX differentiates through its numbers."""
+
+    loss: Loss
+    labels: LabelModel
+
+    @property
+    def projections(self) -> int:
+        return 1
+
+    def averages(self, m: Any, q: Any, V: Any, rule: Panel) -> Averages:
+        """The averages at order parameters m, q and V (numbers), by quadrature with the nodes of `rule`."""
+        return self.labels.averages(self.loss, m, q, V, rule)
+
+    def average(self, state: Overlap) -> Field:
+        found = _average(self, *(np.asarray(part, float).reshape(-1) for part in state))
+        shape = np.shape(state.V)
+        return Field(*(np.asarray(part).reshape(shape) for part in (found.push, found.power, found.response)))
+
+    def denoiser(self, y: np.ndarray) -> ProximalDenoiser:
+        return ProximalDenoiser(SampleLoss(self.loss, y))
+
+
+@eqx.filter_jit
+def _average(output: ProximalOutput, m: Any, q: Any, V: Any) -> Averages:
+    return jax.vmap(lambda m, q, V: output.averages(m, q, V, panel()))(m, q, V)
+
+
+class ProximalDenoiser:
+    """The proximal step of a loss on the labels of one data set."""
+
+    def __init__(self, samples: SampleLoss):
+        self._samples = samples
+
+    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
+        _, g, h = self._samples.step(Omega[:, 0], float(V[0, 0]))
+        return OutputStep(g[:, None], np.full((1, 1), np.mean(h)))
 
 
 class LabelModel(eqx.Module):
@@ -150,6 +193,10 @@ class PiecewiseClasses(eqx.Module):
         density = jnp.exp(-(x**2) / 2) / jnp.sqrt(2 * jnp.pi) / s
         return share[0] + ndtr(x) @ step, density @ step
 
+    def flip(self, share: Any) -> PiecewiseClasses:
+        """Two labels, a share of which is turned into the other."""
+        return PiecewiseClasses(self.edges, (1 - share) * self.share + share * self.share[::-1], self.blur)
+
 
 class LogisticClasses(eqx.Module):
     r"""y = 1 with probability 1 / (1 + exp(-gain z)), y = -1 otherwise; a share `flipped` has its sign turned.
@@ -180,6 +227,10 @@ class LogisticClasses(eqx.Module):
         dZ_narrow = y * (jnp.exp(-(t**2) / 2) / jnp.sqrt(2 * jnp.pi)) @ weight / jnp.where(wide, 1.0, s)
         Z, dZ = jnp.where(wide, Z_wide, Z_narrow), jnp.where(wide, dZ_wide, dZ_narrow)
         return self.flipped + (1 - 2 * self.flipped) * Z, (1 - 2 * self.flipped) * dZ
+
+    def flip(self, share: Any) -> LogisticClasses:
+        """The same, a share of the labels turned."""
+        return LogisticClasses(self.gain, self.flipped + (1 - 2 * self.flipped) * share)
 
 
 def _moments(rule: FieldRule) -> tuple[Any, Any, Any, Any, Any]:

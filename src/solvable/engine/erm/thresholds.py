@@ -2,9 +2,9 @@ r"""Thresholds of convex learners: separable classes, and exact recovery by the 
 
 - Labels +-1 can be separated by a hyperplane through the origin below
   $\alpha = 1 / \min_t E[(x - t\,y z)_+^2]$, x ~ N(0, 1) independent of the label y and its projection z. There the
-  logistic loss without penalty has no minimum.
+  logistic loss without penalty has no minimum. [cover1965geometrical, candes2020phase]
 - A share rho of weights that are not zero is recovered from noiseless linear labels as the solution of least l1 norm
-  above $\alpha = \min_t \{\rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]\}$ (Donoho and Tanner's weak threshold).
+  above $\alpha = \min_t \{\rho (1 + t^2) + 2 (1 - \rho) E[(x - t)_+^2]\}$ [donoho2009counting].
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from solvable.core.registry import thresholds_of
-from solvable.engine.erm import ERM
-from solvable.models.index.erm_labels import BINARY, check_loss, facts, is_noiseless_linear, probability_of_one
-from solvable.models.index.multi_index import MultiIndex
+from solvable.engine.erm.learner import ERM
+from solvable.engine.outputs.likelihood import Likelihood
+from solvable.engine.two_sided import TwoSided
 from solvable.numerics.gaussian import gaussian_panels, normal_density
 from solvable.priors.penalties import Lasso
-from solvable.targets.landscape import landscape
 
 _FLAT = 1e-12
 _LARGEST_STEP = 60.0
 
 
-def separability(model: MultiIndex) -> float:
+def separability(labels: Likelihood) -> float:
     """The alpha below which labels +-1 are separable; infinite if they always are, NaN for other labels."""
-    if facts(model).labels != (-1.0, 1.0):
+    if not labels.binary:
         return float("nan")
-    z, weight, positive = _label_probability(model)
-    least = _least_excess(np.concatenate([z, -z]), np.concatenate([weight * positive, weight * (1 - positive)]))
+    z, weight = gaussian_panels(labels.landscape.edges, 48)
+    share = weight[:, None] * labels.probabilities(z)
+    least = _least_excess(np.concatenate([-z, z]), share.T.ravel())
     return float("inf") if least < _FLAT else 1 / least
 
 
@@ -44,23 +44,25 @@ def lasso_recovery(density: float) -> float:
     return float(min(found.fun, needed(0.0)))  # type: ignore[attr-defined]
 
 
-@thresholds_of(MultiIndex, ERM, references=("cover1965geometrical", "candes2020phase"))
-def erm_thresholds(model: MultiIndex, learner: ERM) -> dict[str, float]:
+@thresholds_of(
+    TwoSided, ERM, references=("cover1965geometrical", "candes2020phase", "donoho2009counting", "hastie2022surprises")
+)
+def erm_thresholds(model: TwoSided, learner: ERM) -> dict[str, float]:
     """Where the minimiser of the risk changes its nature as its penalty vanishes.
 
     - `separability`, of a classification loss: below it a hyperplane separates the labels, and the loss has no minimum.
     - `interpolation`, of a regression loss: below it the labels are fitted exactly, at it the error is largest.
     - `recovery`, of the l1 norm on noiseless linear labels: above it the weights are found exactly.
     """
-    known = facts(model)
-    check_loss(learner.loss, known)
+    labels = model.likelihood()
+    labels.check(learner.loss)
+    unit = float(model.gain(**{model.axis_names[0]: 1.0}))
     if learner.loss.margin:
-        return {"separability": separability(model)}
-    found = {"interpolation": 1.0}
-    if isinstance(learner.penalty, Lasso) and is_noiseless_linear(model):
-        found["recovery"] = lasso_recovery(
-            sum(weight for weight, mean, spread in model.prior.mixture() if mean or spread)
-        )
+        return {"separability": separability(labels) / unit}
+    found = {"interpolation": 1.0 / unit}
+    if isinstance(learner.penalty, Lasso) and labels.noiseless_linear:
+        weight, mean, variance = model.signal().with_penalty(learner.penalty).mixture
+        found["recovery"] = lasso_recovery(float(weight[(mean != 0) | (variance > 0)].sum())) / unit
     return found
 
 
@@ -79,16 +81,3 @@ def _least_excess(u: np.ndarray, weight: np.ndarray) -> float:
     found = minimize_scalar(mean, bracket=(-1.0, 1.0), options={"xtol": 1e-12})
     best = float(found.fun)  # type: ignore[attr-defined]
     return min(best, mean(_LARGEST_STEP**3), mean(-(_LARGEST_STEP**3)))
-
-
-def _label_probability(model: MultiIndex) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes z with weights, and P(y = 1 | z)."""
-    shape = landscape(model.target)
-    z, weight = gaussian_panels(shape.edges, 48)
-    channel = model.named_channel
-    if isinstance(channel, BINARY):
-        clean = probability_of_one(channel, z)
-    else:
-        clean = (model.target.numpy(z[:, None]) > 0).astype(float)
-    flipped = sum(p for p, beta, _ in model.components if beta < 0)
-    return z, weight, clean * (1 - flipped) + (1 - clean) * flipped

@@ -1,4 +1,4 @@
-r"""The metrics of an estimate of given cosine c and squared norm q, for theory and runs alike.
+r"""What the theory needs to know of labels in numbers, and the metrics of an estimate, for theory and runs alike.
 
 A fresh input has the projections z ~ N(0, 1) on the teacher and $\omega = \sqrt q\,x$ on the estimate, with x ~ N(0, 1)
 and $E[z x] = c$. A regression loss predicts the label omega. A classification loss predicts sign(omega). For labels of
@@ -7,19 +7,79 @@ finitely many values, the class predicted by a regression loss is the value near
 
 from __future__ import annotations
 
-from typing import Any
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtr
 
-from solvable.models.index.erm_labels import Facts
-from solvable.numerics.gaussian import gauss_legendre
+from solvable.engine.outputs.likelihood import Likelihood
+from solvable.numerics.gaussian import gauss_legendre, gaussian_panels
+from solvable.targets.landscape import landscape
+from solvable.targets.target import Target
 
 METRICS = ("overlap", "squared_overlap", "estimation_error", "generalization_error", "classification_error")
+_MOMENT_NODES = 48
+_ROUNDING = 1e-13
 _NODES = 16
 _CUTS = (-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0)
 _GRID = (-9.0, -5.0, -2.5, -1.0, 0.0, 1.0, 2.5, 5.0, 9.0)
+
+
+class Facts(NamedTuple):
+    """Moments of the labels, and the noiseless label where it takes finitely many values.
+
+    With t the target: `slope` = E[z t] and `power` = E[t^2] of the noiseless label, `label_slope` = E[z y] and
+    `label_power` = E[y^2] of the label with its noise and contamination. `edges` and `classes` are the intervals of a
+    discrete target with its values on them; None for any other.
+    """
+
+    slope: np.float64
+    power: np.float64
+    label_slope: np.float64
+    label_power: np.float64
+    edges: np.ndarray | None
+    classes: np.ndarray | None
+
+    @property
+    def scatter(self) -> Any:
+        """E[t^2] - E[z t]^2, what no linear function of z explains of the target."""
+        return _difference(self.power, self.slope)
+
+    @property
+    def label_scatter(self) -> Any:
+        """E[y^2] - E[z y]^2."""
+        return _difference(self.label_power, self.label_slope)
+
+
+def _difference(power: Any, slope: Any) -> Any:
+    """power - slope^2, zero where that is rounding."""
+    rest = power - slope**2
+    return jnp.where(rest > _ROUNDING * power, rest, 0.0)
+
+
+def facts(labels: Likelihood) -> Facts:
+    """The numbers of a law of labels."""
+    shape = labels.landscape
+    slope, power = _moments(labels.target)
+    edges, classes = (shape.edges, shape.value_lower) if shape.flat.all() else (None, None)
+    if labels.chance is not None:
+        z, weight = gaussian_panels([0.0], _MOMENT_NODES)
+        mean = labels.probabilities(z) @ labels.values
+        return Facts(slope, power, np.sum(weight * z * mean), np.float64(1.0), edges, classes)
+    p, beta, noise = np.array(labels.components, float).T
+    return Facts(slope, power, p @ beta * slope, p @ beta**2 * power + p @ noise, edges, classes)
+
+
+@functools.lru_cache(maxsize=64)
+def _moments(target: Target) -> tuple[np.float64, np.float64]:
+    """E[z t] and E[t^2]."""
+    z, weight = gaussian_panels(landscape(target).edges, _MOMENT_NODES, 14.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        t = np.where(weight > 0, target.numpy(z[:, None]), 0.0)
+    return np.sum(weight * z * t), np.sum(weight * t**2)
 
 
 def estimate_metrics(known: Facts, margin: bool, c: Any, q: Any) -> dict[str, Any]:

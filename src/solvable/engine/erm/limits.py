@@ -2,7 +2,7 @@
 
 A strength of zero is the limit of a vanishing one, the minimiser of least norm. Where the labels can be fitted without
 a loss, V is infinite in that limit. For a loss with its only minimum at residual zero the estimate is then the
-interpolating one of least norm (`erm_closed`). For any other loss, such as the hinge loss on separable classes (whose
+interpolating one of least norm (`closed`). For any other loss, such as the hinge loss on separable classes (whose
 limit is the largest margin) or one that ignores small residuals, two small strengths are solved: if their estimates
 agree, the limit is found; if they do not, the minimum lies at infinity, as for the logistic loss on separable classes.
 """
@@ -17,11 +17,11 @@ import jax
 import numpy as np
 
 from solvable.channels.losses import Loss, has_single_minimum
-from solvable.channels.proximal import panel
+from solvable.channels.losses.quadrature import panel
 from solvable.core.status import Status
-from solvable.engine.proximal_evolution import Problem, ProximalPoint
-from solvable.models.index.erm_closed import BLANK, least_l1_norm, least_squares
-from solvable.models.index.erm_labels import Facts
+from solvable.engine.erm.closed import least_l1_norm, least_squares
+from solvable.engine.erm.metrics import Facts
+from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalPoint
 from solvable.priors.penalties import Lasso
 
 _SMALL = (1e-7, 1e-8)
@@ -45,9 +45,9 @@ def no_penalty(solved: Callable[[float], ProximalPoint]) -> ProximalPoint:
     return point._replace(V=nothing + np.inf, m_hat=nothing, q_hat=nothing, V_hat=nothing, coarse=coarse)
 
 
-def with_strength(problem: Problem, strength: float) -> Problem:
-    """The problem with another strength of its penalty."""
-    return eqx.tree_at(lambda problem: problem.penalty.strength, problem, np.asarray(strength, float))
+def with_strength(risk: ProximalEvolution, strength: float) -> ProximalEvolution:
+    """The risk with another strength of its penalty."""
+    return eqx.tree_at(lambda risk: risk.signal.penalty.strength, risk, np.asarray(strength, float))
 
 
 def interpolates(loss: Loss, alpha: np.ndarray) -> np.ndarray:
@@ -56,30 +56,30 @@ def interpolates(loss: Loss, alpha: np.ndarray) -> np.ndarray:
     return few & has_single_minimum(loss) if loss.residual else np.zeros(alpha.shape, bool)
 
 
-def interpolating(problem: Problem, known: Facts, alpha: np.ndarray) -> ProximalPoint:
+def interpolating(risk: ProximalEvolution, known: Facts, alpha: np.ndarray) -> ProximalPoint:
     """The estimate of least norm, or of least l1 norm, that fits all labels, at every alpha up to 1."""
     moments = known.label_slope, known.label_scatter
-    if isinstance(problem.penalty, Lasso):
-        points = jax.device_get(least_l1_norm(moments, problem.mixture, alpha))
+    if isinstance(risk.signal.penalty, Lasso):
+        points = jax.device_get(least_l1_norm(moments, risk.signal.mixture, alpha))
     else:
         points = jax.device_get(least_squares(moments, 0.0, alpha))
-    loss = np.where(np.isfinite(points.q), float(problem.loss.profile(np.zeros(1), 0.0)[0]), np.nan)
+    loss = np.where(np.isfinite(points.q), float(risk.output.loss.profile(np.zeros(1), 0.0)[0]), np.nan)
     points = points._replace(loss=loss, energy=alpha * loss, coarse=(*points.coarse[:4], loss, points.active))
-    several = float(problem.loss.lowest_curvature) < 0
+    several = float(risk.output.loss.lowest_curvature) < 0
     return points._replace(status=np.full(alpha.shape, int(Status.UNSTABLE))) if several else points
 
 
-def untrained(problem: Problem) -> ProximalPoint:
+def untrained(risk: ProximalEvolution) -> ProximalPoint:
     """w = 0, the limit of a vanishing number of samples, each of which is still fitted as the penalty allows."""
-    strength = float(problem.penalty.strength)
+    strength = float(risk.signal.penalty.strength)
     if strength < 0:
         return BLANK._replace(status=np.int64(Status.OUT_OF_DOMAIN))
     # A lasso of any strength leaves every weight at zero, and V too; without a penalty each sample is fitted alone.
-    sparse = isinstance(problem.penalty, Lasso) and strength > 0
+    sparse = isinstance(risk.signal.penalty, Lasso) and strength > 0
     V = 1e-12 if sparse else 1 / max(strength, 1e-12)
-    loss = float(_loss_at_zero(problem, V))
+    loss = float(_loss_at_zero(risk, V))
     blank = jax.tree.map(np.zeros_like, BLANK)
-    several = 1 + V * float(problem.loss.lowest_curvature) <= 0
+    several = 1 + V * float(risk.output.loss.lowest_curvature) <= 0
     status = np.int64(Status.UNSTABLE if several else Status.CONVERGED)
     return blank._replace(V=V, loss=loss, coarse=(0.0, 0.0, V, 0.0, loss, 0.0), status=status)
 
@@ -94,5 +94,5 @@ def replaced(points: ProximalPoint, where: np.ndarray, other: ProximalPoint) -> 
 
 
 @eqx.filter_jit
-def _loss_at_zero(problem: Problem, V: Any) -> Any:
-    return problem.labels.averages(problem.loss, 0.0, 1e-12, V, panel()).loss
+def _loss_at_zero(risk: ProximalEvolution, V: Any) -> Any:
+    return risk.output.averages(0.0, 1e-12, V, panel()).loss

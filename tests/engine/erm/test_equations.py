@@ -19,9 +19,8 @@ import pytest
 from reference import erm_equations as equations
 
 import solvable as sv
-from solvable.channels.label_models import CurvedLabels
-from solvable.channels.proximal import Panel
-from solvable.models.index.erm_labels import facts, label_model
+from solvable.channels.losses.quadrature import Panel
+from solvable.engine.outputs.proximal import CurvedLabels
 from solvable.numerics.gaussian import gauss_legendre
 
 TOLERANCE = 1e-7
@@ -159,8 +158,8 @@ def test_order_parameters_solve_the_equations(name):
 
 
 @eqx.filter_jit
-def fine_averages(labels, loss, m, q, V, panel):
-    return labels.averages(loss, m, q, V, panel)
+def fine_averages(output, m, q, V, panel):
+    return output.averages(m, q, V, panel)
 
 
 QUICK = {"huber", "absolute", "hinge, sign", "square"}
@@ -178,13 +177,12 @@ def test_uncertainty_covers_what_fine_quadrature_changes(name):
     """
     setting, found, (m, q, V) = solve(name)
     with jax.enable_x64(True):
-        labels = label_model(setting.model, setting.learner.loss, facts(setting.model))
-        labels = jax.tree.map(jnp.asarray, labels)
-        fine = fine_averages(labels, setting.learner.loss, m, q, V, Panel(*gauss_legendre(40)))
+        output = jax.tree.map(jnp.asarray, setting.model.likelihood().with_loss(setting.learner.loss))
+        fine = fine_averages(output, m, q, V, Panel(*gauss_legendre(40)))
     fine = equations.Averages(*(float(part) for part in fine))
     back = equations.image(fine, setting.weights, setting.alpha)
     allowed = {key: 5 * value + 1e-9 for key, value in found.uncertainty.items()}
-    if isinstance(labels, CurvedLabels):  # their rows over z are fixed: only an evaluation of its own has others
+    if isinstance(output.labels, CurvedLabels):  # their rows over z are fixed: only an evaluation of its own has others
         fine = setting.labels(m, q, V)
         back = equations.image(fine, setting.weights, setting.alpha)
     assert abs(fine.loss - found["training_loss"]) < allowed["training_loss"]

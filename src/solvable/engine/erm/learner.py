@@ -67,5 +67,5 @@ class ERM(Learner):
         if number_paths(self).get(field) == ("loss", "scale"):
             return (0.01, 100.0)
         if isinstance(self.penalty, Ridge):
-            return (-(max(math.sqrt(axes["alpha"]) - 1, 0.0) ** 2), 1e3)
+            return (-(max(math.sqrt(model.gain(**axes)) - 1, 0.0) ** 2), 1e3)
         return None

@@ -14,7 +14,7 @@ import pytest
 
 import solvable as sv
 
-FOLDER = Path(__file__).parents[1] / "reference"
+FOLDER = Path(__file__).parents[2] / "reference"
 ENTRIES = json.loads((FOLDER / "erm_blind.json").read_text())
 LIMITS = [e | {"id": f"limit {e['id']}"} for e in json.loads((FOLDER / "erm_limits_blind.json").read_text())]
 IDS = list(dict.fromkeys(entry["id"] for entry in ENTRIES + LIMITS))
@@ -33,7 +33,7 @@ LOSSES = {
     "max(|y - z| - width, 0)": lambda width: lambda y, z: jnp.maximum(jnp.abs(y - z) - width, 0.0),
     "max(1 - y z, 0)^2": lambda: lambda y, z: jnp.maximum(1 - y * z, 0.0) ** 2,
 }
-QUICK = ("2", "10", "15", "21", "22b", "limit 2", "limit 4", "limit 6", "limit 8", "limit 10")
+QUICK = ("2", "22b", "limit 2")  # the others are statistics of losses whose equations are tested beside
 TARGETS = {"tanh(2z)": "tanh(2*z)", "z + 0.3 z^3 - 0.5 |z|": "z + 0.3*z**3 - 0.5*abs(z)", "max(z, 0)": "max(z, 0)"}
 
 

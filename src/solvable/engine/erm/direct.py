@@ -26,7 +26,8 @@ import scipy.linalg
 import scipy.optimize
 
 from solvable.channels.losses import Loss, Square, has_single_minimum
-from solvable.models.index.erm_rows import SampleLoss
+from solvable.channels.losses.samples import SampleLoss
+from solvable.numerics.proximal_gradient import proximal_gradient
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
 _MAX_STEPS = 20_000
@@ -142,28 +143,27 @@ def _least_angles(X: np.ndarray, y: np.ndarray, strength: float) -> Minimum | No
 
 def _proximal_gradient(X: np.ndarray, samples: SampleLoss, penalty: Penalty) -> Minimum:
     d = X.shape[1]
+    total, slope = 0.0, np.zeros(len(X))  # of the loss, where its gradient was taken last
+
+    def gradient(output: np.ndarray) -> np.ndarray:
+        nonlocal total, slope
+        value, slope = samples.value_and_slope(output)
+        total = value.sum()
+        return X.T @ slope
+
+    def divergence(new: np.ndarray, old: np.ndarray) -> float:
+        return samples.value(new).sum() - total - slope @ (new - old) - 1e-12 * abs(total)
+
+    def shrunk(v: np.ndarray, L: float) -> np.ndarray:
+        return penalty.denoise(L * v, L)[0]
+
     bound = float(scipy.linalg.svdvals(X)[0]) ** 2  # times the largest curvature: the inverse step
-    w = v = np.zeros(d)
-    momentum, risk = 1.0, np.inf
-    for step in range(1, _MAX_STEPS + 1):
-        value, slope = samples.value_and_slope(X @ v)
-        total, gradient = value.sum(), X.T @ slope
-        while True:
-            new = penalty.denoise(bound * v - gradient, bound)[0]
-            move = new - v
-            new_total = samples.value(X @ new).sum()
-            if new_total <= total + gradient @ move + bound / 2 * (move @ move) + 1e-12 * abs(total) or bound > 1e15:
-                break
-            bound *= 2
-        new_risk = new_total + penalty.value(new)
-        if np.linalg.norm(new - w) <= 1e-11 * (1e-12 + np.linalg.norm(new)) and np.linalg.norm(move) <= 1e-9 * (
-            1e-12 + np.linalg.norm(new)
-        ):
-            return Minimum(new, True, step)
-        rises = new_risk > risk
-        following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-        v = new if rises else new + (momentum - 1) / following * (new - w)
-        momentum, w, risk = (1.0 if rises else following), new, new_risk
+    w = np.zeros(d)
+    steps = proximal_gradient(lambda w: X @ w, gradient, shrunk, divergence, w, bound)
+    for step, found in zip(range(1, _MAX_STEPS + 1), steps, strict=False):
+        w, size = found.x, 1e-12 + np.linalg.norm(found.x)
+        if found.change <= 1e-11 * size and found.move <= 1e-9 * size:
+            return Minimum(w, True, step)
     return Minimum(w, False, _MAX_STEPS)
 
 

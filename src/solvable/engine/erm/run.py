@@ -1,4 +1,4 @@
-r"""Empirical risk minimisation on one instance of an index model: message passing, or a method of optimisation.
+r"""Empirical risk minimisation on one data set: message passing, or a method of optimisation.
 
 Message passing is the engine's loop with the proximal step of the loss as output denoiser and the penalty's as signal
 denoiser; V is the mean response of the weights and A that of the samples,
@@ -12,59 +12,35 @@ replicon of the run, $R = \frac1d\sum_i h_i^2 \cdot \frac1d\sum_k f_k'^2$.
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import brentq
 
+from solvable.channels.losses.samples import SampleLoss
 from solvable.core.model import Data
 from solvable.core.precision import float64
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import amp
-from solvable.engine.erm import ERM
+from solvable.engine.erm.direct import Minimum, minimise
+from solvable.engine.erm.learner import ERM
+from solvable.engine.erm.metrics import METRICS, estimate_metrics, facts
 from solvable.engine.operators import Dense
-from solvable.engine.sides import OutputStep, SignalStep
-from solvable.models.index.erm_direct import Minimum, minimise
-from solvable.models.index.erm_labels import check_loss, facts
-from solvable.models.index.erm_metrics import METRICS, estimate_metrics
-from solvable.models.index.erm_rows import SampleLoss
-from solvable.models.index.multi_index import MultiIndex
+from solvable.engine.outputs.proximal import ProximalDenoiser
+from solvable.engine.signals.penalised import PenalisedDenoiser
+from solvable.engine.two_sided import TwoSided
+from solvable.numerics.roots import crossing, first_beyond
 from solvable.priors.penalties import Lasso, Penalty, Ridge
 
 _TOLERANCE = 1e-9
 _DAMPINGS = {0.7: 1000, 0.3: 2000}
 """The weights of a new step that are tried in turn, with the most steps of each."""
 _WIDEST = 1e9
-_LEAST_V = 1e-12
 _GRID = 150
 
 
-class ProximalOutput:
-    """The output denoiser of a loss."""
-
-    def __init__(self, samples: SampleLoss):
-        self._samples = samples
-
-    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
-        _, g, h = self._samples.step(Omega[:, 0], float(V[0, 0]))
-        return OutputStep(g[:, None], np.full((1, 1), np.mean(h)))
-
-
-class PenalisedSignal:
-    """The signal denoiser of a penalty, at the precision that the labels found; V is its response."""
-
-    def __init__(self, penalty: Penalty):
-        self._penalty = penalty
-
-    def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
-        estimate, response = self._penalty.denoise(B, float(precision[0, 0]))
-        variance = np.full((1, 1), max(response, _LEAST_V))
-        return SignalStep(estimate, np.full((1, 1), response), precision, variance)
-
-
-@simulation(MultiIndex, ERM, references=("rangan2011generalized", "vilucchio2023asymptotic"))
-def run_erm(model: MultiIndex, learner: ERM, data: Data, rng: np.random.Generator) -> Outcome:
+@simulation(TwoSided, ERM, references=("rangan2011generalized", "vilucchio2023asymptotic"))
+def run_erm(model: TwoSided, learner: ERM, data: Data, rng: np.random.Generator) -> Outcome:
     """Minimise the risk from w = 0; the truth is used for scoring only."""
-    known = facts(model)
-    check_loss(learner.loss, known)
+    labels = model.likelihood()
+    labels.check(learner.loss)
     if learner.solver == "gamp":
         found = _message_passing(learner, data, rng)
     else:
@@ -72,7 +48,7 @@ def run_erm(model: MultiIndex, learner: ERM, data: Data, rng: np.random.Generato
     w, truth = found.estimate, data.truth[:, 0]
     q, m = float(np.mean(w**2)), float(np.mean(w * truth))
     c = m / np.sqrt(q * np.mean(truth**2)) if q > 0 else 0.0
-    values = float64(estimate_metrics)(known, learner.loss.margin, np.float64(c), np.float64(q))
+    values = float64(estimate_metrics)(facts(labels), learner.loss.margin, np.float64(c), np.float64(q))
     samples = SampleLoss(learner.loss, data.y)
     outputs = data.X @ w
     metrics = {name: float(values[name]) for name in METRICS if name in values}
@@ -97,11 +73,9 @@ def replicon(samples: SampleLoss, outputs: np.ndarray, penalty: Penalty, w: np.n
     lowest = samples.lowest_curvature(outputs)
     largest = min(_WIDEST, (1 - 1e-9) / max(-lowest, 1e-300))
     grid = np.linspace(-np.log(_WIDEST), np.log(largest), _GRID)
-    above = next((k for k in range(_GRID) if excess(grid[k]) >= 0), _GRID - 1)
+    bracket = first_beyond(lambda log_V: excess(log_V) >= 0, grid)
     # Without a penalty and with few samples V is infinite; if all of them sit at kinks, any V gives the same R.
-    inside = above > 0 and excess(grid[above]) >= 0
-    log_V = brentq(excess, grid[above - 1], grid[above], xtol=1e-10) if inside else grid[above]
-    V = float(np.exp(log_V))  # type: ignore[arg-type]
+    V = float(np.exp(crossing(excess, *bracket, 1e-10) if bracket else grid[-1]))
     h = samples.responses(outputs, V)
     stiffness = V**2 if share == 1.0 else V**2 / max(share, 1e-300)
     return float(np.sum(h**2) / d * stiffness)
@@ -114,8 +88,8 @@ def _message_passing(learner: ERM, data: Data, rng: np.random.Generator) -> Mini
     for damping, steps in _DAMPINGS.items():  # smaller steps where the first do not settle
         report = amp(
             Dense(data.X),
-            ProximalOutput(samples),
-            PenalisedSignal(learner.penalty),
+            ProximalDenoiser(samples),
+            PenalisedDenoiser(learner.penalty),
             np.zeros((d, 1)),
             rng,
             damping=damping,

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.losses import Loss
+from solvable.channels.losses.base import Loss
 from solvable.numerics.gaussian import gauss_legendre
 
 NODES, COARSE = 12, 8
