@@ -83,7 +83,9 @@ def test_a_minimum_at_infinity_says_what_to_try():
             sv.predict(LINEAR, sv.ERM(loss, -9.0), alpha=2.0)
 
 
-@pytest.mark.parametrize("loss, alpha", [(insensitive, 0.6), (insensitive, 2.0), pytest.param(shifted, 0.5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "loss, alpha", [(insensitive, 0.6), (insensitive, 2.0), pytest.param(shifted, 0.5, marks=pytest.mark.slow)]
+)
 def test_losses_with_other_minima_do_not_interpolate(loss, alpha):
     found, weak = (sv.predict(LINEAR, sv.ERM(loss, strength), alpha=alpha) for strength in (0.0, 1e-5))
     assert found.converged and found.order_parameters["V"] == np.inf
