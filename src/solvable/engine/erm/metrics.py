@@ -16,6 +16,7 @@ import numpy as np
 from jax.scipy.special import ndtr
 
 from solvable.engine.outputs.likelihood import Likelihood
+from solvable.engine.outputs.proximal import CUTS
 from solvable.numerics.gaussian import gauss_legendre, gaussian_panels
 from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
@@ -24,7 +25,6 @@ METRICS = ("overlap", "squared_overlap", "estimation_error", "generalization_err
 _MOMENT_NODES = 48
 _ROUNDING = 1e-13
 _NODES = 16
-_CUTS = (-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0)
 _GRID = (-9.0, -5.0, -2.5, -1.0, 0.0, 1.0, 2.5, 5.0, 9.0)
 
 
@@ -107,7 +107,7 @@ def misclassified(known: Facts, margin: bool, c: Any, q: Any) -> Any:
 
     def one(c: Any, q: Any) -> Any:
         root, s = jnp.sqrt(q), jnp.sqrt(jnp.maximum(1 - c**2, 1e-14))
-        steep = (edges[:, None] + s * jnp.array(_CUTS)).ravel() / jnp.where(jnp.abs(c) > 1e-6, c, 1e-6)
+        steep = (edges[:, None] + s * jnp.array(CUTS)).ravel() / jnp.where(jnp.abs(c) > 1e-6, c, 1e-6)
         middles = _between(known) / jnp.maximum(root, 1e-12)
         ends = jnp.sort(jnp.clip(jnp.concatenate([jnp.array(_GRID), middles, steep]), -9.0, 9.0))
         t, w = (jnp.asarray(part) for part in gauss_legendre(_NODES))

@@ -30,7 +30,8 @@ from solvable.channels.losses.samples import SampleLoss
 from solvable.engine.sides import Field, Output, OutputStep, Overlap
 
 _SMALLEST = 1e-150
-_CUTS = (-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0)
+CUTS = (-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0)
+"""Where integrals over a steep place are cut, in units of its width."""
 
 
 class Averages(NamedTuple):
@@ -154,7 +155,7 @@ class ClassLabels(LabelModel):
         c = jnp.clip(m / root, -1.0, 1.0)
         V_star = jnp.maximum(1 - c**2, 1e-14)
         places, width = self.law.breaks(V_star)
-        spread = (places[:, None] + width * jnp.array(_CUTS)).ravel()
+        spread = (places[:, None] + width * jnp.array(CUTS)).ravel()
         cuts = root * spread / jnp.where(jnp.abs(c) > 1e-6, c, 1e-6)
 
         def label(k: Any) -> tuple[Any, ...]:
