@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 from scipy.stats import ortho_group
-from toys.outputs import LinearToy, ParityToy, PotentialToy, continued, scalars
+from toys.outputs import LinearToy, ParityToy, PotentialToy, continued
 
 from solvable.channels.base import Average
 from solvable.channels.closed import Parity, Staircase
 from solvable.core.status import Status
 from solvable.engine.solvers.branches import Point
 from solvable.engine.solvers.continuation import Continuation
-from solvable.models.index import MultiIndex
 from solvable.numerics.cache import Cache
 from solvable.numerics.symmetric import smat
 
@@ -67,27 +66,6 @@ def test_linear_labels_without_noise_end_in_exact_recovery():
     np.testing.assert_allclose(points.overlap, np.array([0.3, 0.999, 1.0, 1.0])[:, None, None] * one, atol=1e-7)
     assert np.all(np.isinf(points.free_entropy) == [False, False, True, True])
     assert np.all(np.isinf(points.field[2])) and not np.isnan(points.field).any()
-
-
-@pytest.mark.parametrize(
-    ("target", "noise", "alpha"),
-    [
-        ("abs(z)", 0.0, [0.3, 0.6, 0.8, 1.0, 1.1, 1.128, 1.129, 3.0]),
-        ("sign(z)", 0.0, [1e-3, 0.1, 1.0, 2.5, 10.0, 100.0]),
-        ("z", 0.3, [0.01, 1.0, 5.0, 100.0]),
-        ("z**3 - 3*z", 0.0, [0.1, 0.9, 1.1, 1.19, 1.2]),
-    ],
-)
-def test_one_projection_agrees_with_the_scalar_engine(target, noise, alpha):
-    model = MultiIndex(target, noise=noise)
-    evolution = continued(model.channel)
-    for name in ("uninformed", "optimal"):
-        found, known = (getattr(e, name)(np.array(alpha)) for e in (evolution, scalars(model.solver())))
-        assert np.all(found.status == Status.CONVERGED)
-        np.testing.assert_array_less(
-            np.abs(found.overlap[:, 0, 0] - known.q), 1e-7 + found.uncertainty + known.uncertainty
-        )
-        np.testing.assert_allclose(found.free_entropy, known.free_entropy, atol=1e-7, rtol=1e-6)
 
 
 def test_parity_reaches_the_known_overlaps_in_few_evaluations():

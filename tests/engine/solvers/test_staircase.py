@@ -8,7 +8,6 @@ from scipy.optimize import brentq, minimize_scalar
 from toys.outputs import LinearToy, ParityToy, PotentialToy, continued
 
 from solvable.channels.closed import Parity, Product, Staircase
-from solvable.models.index import MultiIndex
 
 
 def steps_of(channel):
@@ -81,14 +80,6 @@ def test_known_staircases():
     assert product.alpha == pytest.approx(0.593751099, abs=1e-6) and product.directions.shape == (2, 2)
     (noisy,) = steps_of(Parity(0.5))
     assert noisy.alpha == pytest.approx(3.2086600367, abs=1e-6)
-
-
-@pytest.mark.parametrize("target", ["abs(z)", "sign(z)", "z**3 - 3*z"])
-def test_thresholds_of_one_projection(target):
-    model = MultiIndex(target)
-    found, known = continued(model.channel).thresholds(), model.solver().thresholds()
-    assert set(found) == set(known)
-    np.testing.assert_allclose(list(found.values()), list(known.values()), rtol=3e-5)
 
 
 @pytest.mark.slow
