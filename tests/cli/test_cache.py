@@ -44,7 +44,7 @@ def start(home: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
 
 def output(process: subprocess.Popen[str]) -> str:
     """What it printed; it must end well and say nothing on standard error."""
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=1800)
     assert (process.returncode, err) == (0, "")
     return out
 

@@ -229,7 +229,7 @@ def test_ids_do_not_depend_on_the_process():
         "layout = plan.layout()\n"
         "print(layout.id, *layout.theory, *layout.runs, *layout.marks)"
     )
-    out, errors = sweep_toys.start(code, extra={"PYTHONHASHSEED": "1"}).communicate(timeout=120)
+    out, errors = sweep_toys.start(code, extra={"PYTHONHASHSEED": "1"}).communicate(timeout=1800)
     plan = make_plan(MODEL, [RIDGE, toy.Mean()], [20, 30], 2, True, {"alpha": [0.5, 1.0], "noise": [0.1, 0.2]})
     layout = plan.layout()
     assert out.split() == [*filter(None, (layout.id, *layout.theory, *layout.runs, *layout.marks))], errors

@@ -88,7 +88,7 @@ CALL = "sv.sweep(toy.Regression(), Mine(), store=sys.argv[1], alpha=[0.5, 1.0, 2
 
 def test_a_learner_of_a_prompt_or_notebook_is_explained(tmp_path):
     process = start(f"{MINE}\n{CALL}", str(tmp_path))
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=1800)
     assert process.returncode == 1
     told = errors.strip().splitlines()[-1]
     assert "NotLoaded: a worker process cannot load the points (AttributeError: Can't get attribute 'Mine'" in told
@@ -102,7 +102,7 @@ def test_a_script_with_and_without_a_guard(tmp_path, guard):
     call = f"if __name__ == '__main__':\n    {CALL}\n    print('done')" if guard else f"{CALL}\nprint('done')"
     (tmp_path / "script.py").write_text(f"{MINE}\n{call}")
     process = start("", str(tmp_path / "store"), script=tmp_path / "script.py", extra={"NPROC": "7"})
-    out, errors = process.communicate(timeout=120)
+    out, errors = process.communicate(timeout=1800)
     found = status(tmp_path / "store")
     if guard:
         assert out == "done\n" and found.done == 3, errors

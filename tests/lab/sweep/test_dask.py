@@ -34,7 +34,7 @@ def cluster():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=1800)
         yield cluster, client
 
 

@@ -158,7 +158,7 @@ def test_the_status_loads_no_numerical_library(tmp_path):
         "import sys; from solvable.lab.sweep.status import status; found = status(sys.argv[1]);"
         "print(found.done, [name for name in ('numpy', 'jax', 'xarray', 'equinox') if name in sys.modules])"
     )
-    told = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    told = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=1800)
     assert told.stdout.strip() == "2 []", told.stderr
 
 
@@ -182,7 +182,7 @@ def counted(folder) -> dict:
         "from solvable.lab.sweep.status import status; found = status(sys.argv[1]).to_dict();"
         "print(json.dumps(found | {'cpu': time.process_time()}))"
     )
-    told = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=120)
+    told = subprocess.run([sys.executable, "-c", code, str(folder)], capture_output=True, text=True, timeout=1800)
     return json.loads(told.stdout)
 
 

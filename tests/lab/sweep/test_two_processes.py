@@ -40,7 +40,7 @@ def test_two_sweeps_at_once(tmp_path):
         process.stdin.write("go\n")
         process.stdin.flush()
     for process in both:
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(timeout=1800)
         assert out == "finished\n" and errors == ""
     found = status(tmp_path / "shared")
     assert (found.points, found.done, found.failed, found.set_aside, found.running) == (120, 120, 0, 0, False)
