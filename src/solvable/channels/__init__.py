@@ -6,7 +6,7 @@ from solvable.channels.base import Channel, Information, LabelLaw, Linearisation
 from solvable.channels.closed import Absolute, Linear, Logit, Probit, Sign, Square
 from solvable.channels.factory import channel_of, generic_channel
 from solvable.channels.generic import GenericChannel
-from solvable.channels.levelset import LevelSetChannel
+from solvable.channels.levels.levelset import LevelSetChannel
 from solvable.channels.noisy import NoisyChannel
 from solvable.channels.predictor import Predictor
 from solvable.channels.scalar import Rows, ScalarChannel

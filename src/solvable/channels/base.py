@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from solvable.core.errors import NotSimulable, NotSolvable
+from solvable.numerics.errors import COARSER
 from solvable.targets.target import Target
 
 if TYPE_CHECKING:
     from solvable.channels.predictor import Predictor
-
-COARSE = 0.7
-"""The fineness of the second, coarser rule whose difference from the first estimates the error."""
 
 
 class Posterior(NamedTuple):
@@ -210,7 +208,7 @@ class Channel(abc.ABC):
         fine = [self.average(v, fineness) for v in V]
 
         def estimate() -> tuple[np.ndarray, np.ndarray]:
-            coarse = [self.average(v, COARSE * fineness) for v in V]
+            coarse = [self.average(v, COARSER * fineness) for v in V]
             pairs = list(zip(fine, coarse, strict=True))
             error = [np.abs(a.information - b.information).max() + a.error for a, b in pairs]
             return np.array(error), np.array([abs(a.entropy - b.entropy) + a.entropy_error for a, b in pairs])

@@ -4,7 +4,7 @@ The labels enter learning through conditioning only. lambda_k = E_y |E[h_k(z)|y]
 of degree k, measures what they say at degree k; the generative exponent is the lowest k > 0 with lambda_k > 0: what the
 best transformation of the label reveals [damian2024computational]. Exponent 1: one step learns, at any alpha (trivial).
 Exponent 2: learned for alpha > alpha_weak = 1 / |E[G (x) G]|, with one projection 1 / E[G^2] (easy)
-[mondelli2019fundamental, troiani2025fundamental]. Above: not learned at n proportional to d (hard).
+[mondelli2017fundamental, troiani2024fundamental]. Above: not learned at n proportional to d (hard).
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import itertools
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
-from solvable.channels.base import COARSE, Channel, LabelLaw, TargetChannel
+from solvable.channels.base import Channel, LabelLaw, TargetChannel
 from solvable.channels.generic import GenericChannel
 from solvable.channels.levels.labels import LabelRule
-from solvable.channels.levelset import LevelSetChannel, LevelSets
+from solvable.channels.levels.levelset import LevelSetChannel, LevelSets
 from solvable.channels.scalar import ScalarChannel
+from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import hermite_functions, normal_density
 
 MAX_ORDER = 24
@@ -48,7 +49,7 @@ def generative_exponent(channel: TargetChannel) -> float:
     """
     if isinstance(channel, ScalarChannel) and channel.exponent is not None:
         return channel.exponent
-    fine, coarse = label_spectrum(channel), label_spectrum(channel, fineness=COARSE)
+    fine, coarse = label_spectrum(channel), label_spectrum(channel, fineness=COARSER)
     return _lowest(fine, coarse, isinstance(channel, ScalarChannel))
 
 
@@ -82,7 +83,7 @@ def _low_exponent(channel: Channel) -> float:
         weight, mean, G = channel.label_law(fineness)
         return np.array([1.0, weight @ np.sum(mean**2, 1), weight @ np.sum(G**2, (1, 2)) / 2])
 
-    return _lowest(spectrum(1.0), spectrum(COARSE), isinstance(channel, ScalarChannel))
+    return _lowest(spectrum(1.0), spectrum(COARSER), isinstance(channel, ScalarChannel))
 
 
 def _lowest(fine: np.ndarray, coarse: np.ndarray, one: bool) -> float:

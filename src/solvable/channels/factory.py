@@ -25,9 +25,9 @@ from solvable.channels.closed import (
     Staircase,
 )
 from solvable.channels.contamination import Component, merged
-from solvable.channels.flips import ClassMixture, FlippedLabels
+from solvable.channels.finite import ClassMixture, FlippedLabels
 from solvable.channels.generic import GenericChannel
-from solvable.channels.levelset import LevelSetChannel
+from solvable.channels.levels.levelset import LevelSetChannel
 from solvable.channels.mixture import LinearMixture, NoisyMixture
 from solvable.channels.noisy import NoisyChannel
 from solvable.channels.scalar import ScalarChannel

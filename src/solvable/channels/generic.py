@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.channels.base import COARSE, Average, Channel, LabelLaw, Linearisation, Posterior, TargetChannel
-from solvable.channels.levels.averages import frame, information, second_moments, sums
+from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior, TargetChannel
+from solvable.channels.levels.averages import information, second_moments, sums
 from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
 from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
 from solvable.channels.predictor import LevelSetPredictor, Predictor
 from solvable.core.errors import checked_variance
+from solvable.numerics.errors import COARSER
+from solvable.numerics.gaussian_many import frame
 from solvable.targets.adapted import adapted_basis
 from solvable.targets.target import Target
 
@@ -69,7 +71,7 @@ class LevelSetAverages(TargetChannel):
         double = np.kron(mixing, mixing)
         k = basis.shape[1]
         found = []
-        for fineness in (1.0, COARSE):
+        for fineness in (1.0, COARSER):
             trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
             for part in self.parts(fineness):
                 first, second = second_moments(part.rule, inner, directions, part.noise, fineness)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtr
 
-from solvable.channels.base import COARSE
-from solvable.channels.levels.averages import Frame, frame, label_moments
+from solvable.channels.levels.averages import label_moments
 from solvable.channels.levels.labels import LabelRule
 from solvable.channels.levels.surface import Surface
+from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import gaussian_panels, graded_legendre, ladder_edges, normal_density, panels
+from solvable.numerics.gaussian_many import Frame, frame
 from solvable.numerics.roots import illinois
 from solvable.numerics.subspaces import complement
 from solvable.targets.landscape import Landscape
@@ -278,7 +279,7 @@ def _level_errors(channel: Any, V: np.ndarray) -> dict[str, tuple[float, float]]
     """The errors where the rules of the channel's parts resolve the posterior; the coarser rules tell their errors."""
     inner = channel.basis.T @ (np.eye(len(V)) - V) @ channel.basis
     fine, coarse = {}, {}
-    for total, fineness in ((fine, 1.0), (coarse, COARSE)):
+    for total, fineness in ((fine, 1.0), (coarse, COARSER)):
         for part in channel.parts(fineness):
             for name, value in _rule_errors(part.rule, inner, fineness).items():
                 total[name] = total.get(name, 0.0) + part.chance * value

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.channels.base import (
-    COARSE,
     Channel,
     Information,
     LabelLaw,
@@ -31,7 +30,8 @@ from solvable.channels.base import (
 )
 from solvable.channels.contamination import Component
 from solvable.channels.predictor import LandscapePredictor, Predictor
-from solvable.core.precision import float64
+from solvable.numerics.batches import in_batches
+from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import normal_trapezoid
 from solvable.targets.landscape import Landscape
 from solvable.targets.target import Target
@@ -43,7 +43,7 @@ NARROW = 0.01
 """Below this variance, structure near the edges of g at the scale sqrt(V) needs a rule of its own."""
 
 
-_CHUNK = 8
+_BATCH = 8
 
 
 class ScalarPosterior(NamedTuple):
@@ -205,7 +205,7 @@ class ScalarChannel(TargetChannel):
         fine = self.scalar_information(variance, fineness)
 
         def estimate() -> tuple[np.ndarray, np.ndarray]:
-            coarse = self.scalar_information(variance, COARSE * fineness)
+            coarse = self.scalar_information(variance, COARSER * fineness)
             return np.abs(fine.information - coarse.information), np.abs(fine.entropy - coarse.entropy)
 
         return Information.estimated(fine.information[:, None, None], fine.entropy, estimate)
@@ -229,7 +229,7 @@ class ScalarChannel(TargetChannel):
         """I and Psi, stacked, by the rule for V >= NARROW or for `narrow` V."""
         kernel, rows = self.average_kernel(fineness, narrow), self.rows(fineness, narrow)
         x, x_weight = normal_trapezoid(self.omega_step / fineness, 6.0)
-        return in_chunks(functools.partial(_information, kernel, rows, x, x_weight), V)
+        return averaged(functools.partial(_information, kernel, rows, x, x_weight), V)
 
 
 @eqx.filter_jit
@@ -253,17 +253,9 @@ def _information(kernel, rows: Rows, x, x_weight, V) -> ScalarInformation:
     return jax.lax.map(at, V)
 
 
-def in_chunks(function: Callable[[Any], Any], V: np.ndarray) -> np.ndarray:
-    """Evaluate at each V in chunks of one length, compiled with the first and run two at a time."""
-    chunks = np.split(np.pad(V, (0, -len(V) % _CHUNK), mode="edge"), -(-len(V) // _CHUNK))
-
-    @float64
-    def run(chunk: np.ndarray) -> np.ndarray:
-        return np.asarray(function(jnp.asarray(chunk)))
-
-    first = run(chunks[0])
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return np.concatenate([first, *pool.map(run, chunks[1:])], -1)[:, : len(V)]
+def averaged(function: Callable[[Any], ScalarInformation], V: np.ndarray) -> np.ndarray:
+    """I and Psi, stacked, of a compiled function of a few V at a time: compiled with the first, then two at a time."""
+    return np.array(in_batches(function, V, batch=_BATCH, alone=False, threads=2))
 
 
 def pad_rows(rows: Rows, multiple: int = 128) -> Rows:

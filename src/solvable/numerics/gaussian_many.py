@@ -1,4 +1,7 @@
-"""Quadrature over omega ~ N(0, M) for even functions that bend at the scale of sqrt(V) near planes through the origin.
+"""Quadrature over omega ~ N(0, M) in a few dimensions: tensor grids, and rules that follow planes through the origin.
+
+`frame` is a tensor grid in the eigenbasis of M, for functions that are smooth at the scale of sqrt(V), V = I - M.
+`omega_rule` is for even functions that bend at the scale of sqrt(V) near planes through the origin.
 
 A label that jumps on the planes n^T z = 0 gives posteriors that change, at n^T omega = 0, within a width sqrt(n^T V n).
 In whitened polar coordinates, omega = R x, R R^T = M, x = r (cos phi, sin phi), such a plane is a direction phi. The
@@ -9,17 +12,61 @@ triangles, and each triangle, from an inner point, into three, one a side; their
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from solvable.numerics.gaussian import gauss_legendre, normal_density, panels
+from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 
 _NEGLIGIBLE = 1e-12
 _RADIUS = 8.0
 _IN_SIGHT = 8.5
 _GRADING = 3.0
 _SIDES = ((0, 1), (0, 2), (1, 2))
+_GRID_RADIUS = {1: 6.0, 2: 5.2, 3: 4.8, 4: 4.4}
+_GRID_STEP = {1: 0.25, 2: 0.5, 3: 0.7, 4: 0.8}
+_GRID_NODES = {1: 600, 2: 160, 3: 36, 4: 10}
+_KNOWN = 1e-12
+"""Of tensor grids, by the number of directions in which something is known."""
+
+
+class Frame(NamedTuple):
+    """The eigenbasis of M: columns `basis`, variances `v` = 1 - m, and for each axis nodes of omega with weights."""
+
+    basis: np.ndarray
+    v: np.ndarray
+    omega: list[np.ndarray]
+    weight: list[np.ndarray]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the tensor grid, flattened."""
+        return functools.reduce(np.multiply.outer, self.weight).ravel()
+
+
+def frame(M: np.ndarray, fineness: float = 1.0) -> Frame:
+    """The tensor grid of omega ~ N(0, M): finer where the posterior is narrow, one node where nothing is known."""
+    m, basis = np.linalg.eigh((M + M.T) / 2)
+    # A diagonal M keeps the coordinate axes, so that grids do not depend on the order of eigenvalues.
+    if np.abs(M - np.diag(np.diag(M))).max(initial=0.0) < 1e-13:
+        m, basis = np.diag(M).copy(), np.eye(len(M))
+    m = np.clip(m, 0.0, 1.0)
+    v = 1 - m
+    known = int(np.sum(m > _KNOWN))
+    omega, weight = [], []
+    for m_i, v_i in zip(m, v, strict=True):
+        if m_i <= _KNOWN:
+            omega.append(np.zeros(1))
+            weight.append(np.ones(1))
+            continue
+        step = _GRID_STEP[known] / fineness * min(1.0, 1.6 * math.sqrt(v_i / m_i))
+        step = max(step, 2 * _GRID_RADIUS[known] / _GRID_NODES[known])
+        x, w = normal_trapezoid(step, _GRID_RADIUS[known])
+        omega.append(math.sqrt(m_i) * x)
+        weight.append(w)
+    return Frame(basis, v, omega, weight)
 
 
 class OmegaRule(NamedTuple):

@@ -2,6 +2,7 @@ r"""Recovering a d x L matrix S of known singular values from $Y = S + \sqrt\kap
 
 With singular values in units of $\sqrt L$ and c = d/L the best estimator invariant under rotations maps x to
 $f(x) = x - \kappa a(x)$, $a(x) = (1 - c)/x + 2 c\, x\, \mathrm{Re}\, g_Y(x^2)$, and its mean square error per entry is
+[troiani2022optimal]
 
     mmse(kappa) = kappa - kappa^2 E a(x)^2 = E t - E f(x)^2.
 """

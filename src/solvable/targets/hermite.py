@@ -97,7 +97,8 @@ def hermite_tensor(target: Target, degree: int) -> HermiteTensor:
 def kernel_error(tensor: HermiteTensor, kappa: float) -> float:
     """Mean squared error of kernel and random-feature methods with n = d^kappa samples, kappa not a whole number.
 
-    They learn the part of degree at most floor(kappa): the error is Var g minus the sum of c_k^2, 1 <= |k| <= kappa.
+    They learn the part of degree at most floor(kappa) [ghorbani2021linearized]: the error is Var g minus the sum of
+    c_k^2, 1 <= |k| <= kappa.
     """
     if not 0 <= kappa < tensor.degree + 1:
         raise bad_parameter("kappa", kappa, f"at least 0 and below {tensor.degree + 1}, one more than the degree")

@@ -3,6 +3,7 @@
 Such a learner sees g through its Hermite tensors only. With a subspace U learned, the next directions are those of
 lowest order k in E[g h_a(z_U) He_k(z_perp)], for any weight h_a of what is known: learning them is a leap of k. The
 construction uses subspaces, not coordinates: it is the same for g and for g after a rotation of its arguments.
+[abbe2023sgd]
 """
 
 from __future__ import annotations

@@ -38,6 +38,7 @@ def cluster():
         yield cluster, client
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker(cluster, tmp_path):
     cluster, client = cluster
     killed = []

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.models.index.multi_theory import learned_steps
 from solvable.numerics.blas import single_thread
 
 PARITY, NOISY_PARITY = ("sign(z1*z2)", 0.0, "gaussian"), ("sign(z1*z2)", 0.1, "gaussian")
@@ -43,7 +42,7 @@ def answer(model: tuple[str, float, str], what: object, learners: list) -> str:
     if what == "thresholds":
         found = [np.array(list(sv.thresholds(asked).values()))]
     elif what == "steps":
-        found = [value for step in learned_steps(asked) for value in (step.directions, step.alpha, step.error)]
+        found = [value for step in asked.solver().steps for value in (step.directions, step.alpha, step.error)]
     else:
         points = {repr(learner): sv.predict(asked, learner, throw=False, alpha=np.array(what)) for learner in learners}
         for name in sorted(points):

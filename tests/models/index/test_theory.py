@@ -13,7 +13,6 @@ from reference.equations import absolute_information, linear_error, probit_infor
 from scipy.special import ndtr
 
 import solvable as sv
-from solvable.models.index.theory import state_evolution
 
 AMP, BAYES = sv.AMP(), sv.BayesOptimal()
 
@@ -351,8 +350,8 @@ def test_a_function_gives_the_same_numbers_as_its_formula():
 
 
 def test_state_evolution_is_shared_by_models_with_the_same_channel():
-    assert state_evolution(ABS) is state_evolution(sv.MultiIndex("abs(z)"))
-    assert state_evolution(ABS).table is state_evolution(BINARY_ABS).table
+    assert ABS.solver() is sv.MultiIndex("abs(z)").solver()
+    assert ABS.solver().table is BINARY_ABS.solver().table
 
 
 # Failures, and what they say

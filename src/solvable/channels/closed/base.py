@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from solvable.channels.base import COARSE, Average, Channel, Linearisation, TargetChannel
+from solvable.channels.base import Average, Channel, Linearisation, TargetChannel
 from solvable.channels.predictor import Errors, Predictor, batched
 from solvable.core.errors import checked_variance
+from solvable.numerics.errors import COARSER
 from solvable.targets.target import Target
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class AveragedChannel(ClosedChannel):
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         V = np.eye(len(M)) - M
-        fine, coarse = self.moments(V, basis, 1.0), self.moments(V, basis, COARSE)
+        fine, coarse = self.moments(V, basis, 1.0), self.moments(V, basis, COARSER)
         error = max(np.abs(fine.trivial - coarse.trivial).max(), np.abs(fine.easy - coarse.easy).max())
         error = float(error + fine.defect * np.abs(fine.easy).max())
         return Linearisation(basis, fine.trivial, fine.easy, error, fine.trivial - coarse.trivial)

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.channels.base import COARSE, LabelLaw, Posterior
+from solvable.channels.base import LabelLaw, Posterior
 from solvable.channels.closed.base import AveragedChannel, Moments, kronecker, weighted_square
+from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import normal_trapezoid
 from solvable.numerics.gaussian_many import omega_rule
 
@@ -131,7 +132,7 @@ class DiscreteChannel(AveragedChannel):
         return self.atoms[self.region_probabilities(Omega, V).argmax(1)]
 
     def prediction_errors(self, V: np.ndarray) -> dict[str, tuple[float, float]]:
-        fine, coarse = self._prediction_errors(V, 1.0), self._prediction_errors(V, COARSE)
+        fine, coarse = self._prediction_errors(V, 1.0), self._prediction_errors(V, COARSER)
         names = ("generalization_error", "classification_error")
         return {name: (float(a), float(abs(a - b))) for name, a, b in zip(names, fine, coarse, strict=True)}
 

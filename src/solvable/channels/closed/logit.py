@@ -14,6 +14,7 @@ from solvable.channels.finite import FiniteChannel
 from solvable.channels.scalar import PosteriorKernel, ScalarPosterior
 from solvable.core.errors import bad_parameter
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.roots import halving
 from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 
@@ -72,11 +73,11 @@ class LogitPosterior(PosteriorKernel):
     def _mode(self, xp: Any, centre: Any, steepness: Any) -> Any:
         """The root of u = S sigma(-centre - S u) in (0, S), to within a fraction of the bell's width."""
         low, high = xp.zeros_like(centre), steepness + xp.zeros_like(centre)
-        for _ in range(self.halvings):
-            middle = (low + high) / 2
-            above = middle > steepness * _sigmoid(xp, -(centre + steepness * middle))
-            low, high = xp.where(above, low, middle), xp.where(above, middle, high)
-        return (low + high) / 2
+
+        def above(u: Any) -> Any:
+            return u > steepness * _sigmoid(xp, -(centre + steepness * u))
+
+        return halving(above, low, high, self.halvings, unroll=True).middle
 
 
 def _sigmoid(xp: Any, x: Any) -> Any:

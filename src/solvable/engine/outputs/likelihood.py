@@ -17,7 +17,7 @@ import numpy as np
 from solvable.channels.base import Channel, TargetChannel
 from solvable.channels.closed import Logit, Probit
 from solvable.channels.contamination import Component
-from solvable.channels.flips import FlippedLabels
+from solvable.channels.finite import FlippedLabels
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
 from solvable.channels.scalar import ScalarChannel

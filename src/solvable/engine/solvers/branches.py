@@ -13,7 +13,7 @@ are learned at once, those on which a small overlap grows are learned next, and 
 known, until no positive perturbation grows (`climb`). Without noise a direction may be recovered exactly: the labels
 that depend on k directions U only, and not flatly, must be more than k per unknown, for U and for what is left of U
 once any part of it is known. The rest then sees the channel in which U is known. [aubin2018committee,
-troiani2025fundamental]
+troiani2024fundamental]
 
 Continuing a curve from its neighbours is cheap, but leaves rounding behind that depends on which neighbours there were.
 So a computation (a grid of gains, a search for thresholds) has a memory of its own (`Branches`), empty at its start.

@@ -61,7 +61,10 @@ class Continuation(Solver):
     @functools.cached_property
     def steps(self) -> tuple[LearnedStep, ...]:
         """Which directions are learned in which order, and from how many samples on."""
-        return tuple(staircase(self.branches()))
+        steps = tuple(staircase(self.branches()))
+        for step in steps:
+            step.directions.flags.writeable = False  # shared by all who ask
+        return steps
 
     @functools.cached_property
     def _thresholds(self) -> Thresholds:

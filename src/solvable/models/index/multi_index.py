@@ -101,6 +101,11 @@ class MultiIndex(TwoSided):
         return self.target.projections
 
     @property
+    def quick_thresholds(self) -> bool:
+        """Those of several projections are searched for among matrices of overlaps, which can take minutes."""
+        return self.projections == 1
+
+    @property
     def components(self) -> tuple[Component, ...]:
         """The (probability, slope, noise) of each component of the labels' mixture, that of the clean ones first."""
         return components_of(self.noise, self.contamination)
@@ -147,7 +152,7 @@ class MultiIndex(TwoSided):
         return scores(self, estimate, data.truth, rng)
 
     def spectral_start(self, data: Data, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        from solvable.models.index.multi_spectral_algorithms import spectral_start
+        from solvable.models.index.spectral.run import spectral_start
 
         return spectral_start(self, data, rng)
 
