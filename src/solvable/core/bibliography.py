@@ -54,6 +54,12 @@ BIBLIOGRAPHY = {
         2023,
         "COLT, arXiv:2302.11055",
     ),
+    "anderson1965iterative": Publication(
+        "Anderson",
+        "Iterative procedures for nonlinear integral equations",
+        1965,
+        "J. ACM 12",
+    ),
     "arous2021online": Publication(
         "Ben Arous, Gheissari, Jagannath",
         "Online stochastic gradient descent on non-convex losses from high-dimensional inference",
@@ -65,6 +71,12 @@ BIBLIOGRAPHY = {
         "The committee machine: computational to statistical gaps in learning a two-layers neural network",
         2018,
         "NeurIPS, arXiv:1806.05451",
+    ),
+    "baik2005phase": Publication(
+        "Baik, Ben Arous, Péché",
+        "Phase transition of the largest eigenvalue for nonnull complex sample covariance matrices",
+        2005,
+        "Annals of Probability 33",
     ),
     "barbier2019optimal": Publication(
         "Barbier, Krzakala, Macris, Miolane, Zdeborová",
@@ -84,6 +96,18 @@ BIBLIOGRAPHY = {
         2009,
         "SIAM J. Imaging Sci. 2, 183",
     ),
+    "benaych2011eigenvalues": Publication(
+        "Benaych-Georges, Nadakuditi",
+        "The eigenvalues and eigenvectors of finite, low rank perturbations of large random matrices",
+        2011,
+        "Advances in Mathematics 227",
+    ),
+    "benaych2012singular": Publication(
+        "Benaych-Georges, Nadakuditi",
+        "The singular values and vectors of low rank perturbations of large rectangular random matrices",
+        2012,
+        "J. Multivariate Analysis 111",
+    ),
     "biane1997free": Publication(
         "Biane",
         "On the free convolution with a semi-circular distribution",
@@ -102,6 +126,13 @@ BIBLIOGRAPHY = {
         "logistic regression",
         2020,
         "Ann. Statist. 48, 27, arXiv:1804.09753",
+    ),
+    "chandrupatla1997new": Publication(
+        "Chandrupatla",
+        "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function without using "
+        "derivatives",
+        1997,
+        "Advances in Engineering Software 28",
     ),
     "chizat2019lazy": Publication(
         "Chizat, Oyallon, Bach",
@@ -140,6 +171,12 @@ BIBLIOGRAPHY = {
         2009,
         "PNAS 106, 18914, arXiv:0907.3574",
     ),
+    "dozier2007empirical": Publication(
+        "Dozier, Silverstein",
+        "On the empirical distribution of eigenvalues of large dimensional information-plus-noise-type matrices",
+        2007,
+        "J. Multivariate Analysis 98",
+    ),
     "erba2024bilinear": Publication(
         "Erba, Troiani, Biggio, Maillard, Zdeborová",
         "Bilinear sequence regression",
@@ -151,6 +188,12 @@ BIBLIOGRAPHY = {
         "The nuclear route: sharp asymptotics of ERM in overparameterized quadratic networks",
         2025,
         "NeurIPS, arXiv:2505.17958",
+    ),
+    "ghorbani2021linearized": Publication(
+        "Ghorbani, Mei, Misiakiewicz, Montanari",
+        "Linearized two-layers neural networks in high dimension",
+        2021,
+        "Annals of Statistics 49",
     ),
     "girardin2026width": Publication(
         "Girardin, Troiani, Xu, Erba, Krzakala, Zdeborová",
@@ -217,6 +260,12 @@ BIBLIOGRAPHY = {
         "Bayes-optimal learning of an extensive-width neural network from quadratically many samples",
         2024,
         "NeurIPS, arXiv:2408.03733",
+    ),
+    "marchenko1967distribution": Publication(
+        "Marchenko, Pastur",
+        "Distribution of eigenvalues for some sets of random matrices",
+        1967,
+        "Mathematics of the USSR-Sbornik 1",
     ),
     "mei2022generalization": Publication(
         "Mei, Misiakiewicz, Montanari",
