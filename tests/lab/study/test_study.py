@@ -203,13 +203,17 @@ def test_the_folder_must_be_one(tmp_path):
         study("abs(z)", out=tmp_path / "file")
 
 
-def test_the_grid_reaches_beyond_the_last_threshold():
-    model = sv.MultiIndex("abs(z)")
-    assert last_alpha(model, [0.5, 1.13, 1.0]) == pytest.approx(1.6 * 1.13)
-    noisy = sv.MultiIndex("abs(z)", noise=1.0)
-    assert last_alpha(noisy, [1.76]) > 1.6 * 1.76  # little is learned at 1.6 times the threshold
-    assert last_alpha(sv.MultiIndex("sign(z)"), [0.0]) == 2.0
-    assert last_alpha(sv.MultiIndex("z**2*exp(-z**2)"), [np.inf, 1.0]) == 1.6
+def test_the_grid_reaches_beyond_the_last_threshold(monkeypatch):
+    def last(marks, errors):
+        """The last ratio where AMP leaves these errors from the ratio of each on."""
+        left = lambda model, alpha: [error for start, error in errors.items() if start <= alpha][-1]  # noqa: E731
+        monkeypatch.setattr("solvable.lab.study.plan._error_left", left)
+        return last_alpha(sv.MultiIndex("abs(z)"), marks)
+
+    assert last([0.5, 1.13, 1.0], {0.0: 1.0, 1.13: 0.0}) == pytest.approx(1.6 * 1.13)
+    assert last([1.76], {0.0: 1.0, 1.76: 0.7, 4.0: 0.4}) == pytest.approx(1.5 * 1.6 * 1.76)  # little is learned before
+    assert last([0.0], {0.0: 1.0, 1.5: 0.4}) == 2.0
+    assert last([np.inf, 1.0], {0.0: 1.0}) == 1.6 and last([], {0.0: 1.0}) == 4.0
     grid = exact_grid(1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), 50)
     assert grid[0] == 0 and grid[-1] == 1.8 and np.all(np.diff(grid) > 0)
     assert {0.123, 0.5 * 0.998, 0.5 * 1.002} <= set(grid) and grid.max() == 1.8

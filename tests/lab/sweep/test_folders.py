@@ -115,6 +115,29 @@ def test_a_changed_configuration_never_mixes_with_old_results(tmp_path):
     np.testing.assert_array_equal(again["overlap"], first["overlap"])
 
 
+def with_schema(folder, schema):
+    store = PointStore(folder)
+    plan = store.latest_plan()
+    store.save_plan(plan["id"], {key: value for key, value in plan.items() if key != "schema"} | schema)
+
+
+def test_a_store_of_an_earlier_version_is_read_and_its_points_do_not_count(tmp_path):
+    first = run(tmp_path)
+    with_schema(tmp_path, {})
+    np.testing.assert_array_equal(sv.open(tmp_path)["overlap"], first["overlap"])
+    with pytest.warns(RuntimeWarning, match="points of an earlier version of solvable, which are filed in another way"):
+        run(tmp_path, alpha=[0.5, 1.0, 2.0])
+    run(tmp_path)  # and says so once
+
+
+def test_a_store_of_a_newer_version_is_refused(tmp_path):
+    run(tmp_path)
+    with_schema(tmp_path, {"schema": 99})
+    for call in (run, sv.open):
+        with pytest.raises(StoreError, match="was written by a newer solvable .schema 99."):
+            call(tmp_path)
+
+
 def test_one_value_and_a_list_of_one_value_are_the_same_points_in_another_shape(tmp_path):
     assert run(tmp_path, alpha=1.0)["overlap"].dims == ("learner",)
     curve = run(tmp_path, alpha=[1.0])

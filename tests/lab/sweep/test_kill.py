@@ -186,6 +186,7 @@ def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, 
         "from solvable.cli.app import run",
         "import sys",
         "from toys import learners, ridge",
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)",  # a shell's job has it ignored
         "if __name__ == '__main__': sys.exit(run(sys.argv[1:]))",
     ]
     (tmp_path / "sweep.toml").write_text(

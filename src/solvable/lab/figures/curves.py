@@ -102,15 +102,10 @@ def largest(material: Material, name: str) -> Curve:
 
 def onset(model: Model, learner: Learner, metric: str, low: float, high: float, least: float = 1e-6) -> float:
     """Where a metric of the theory, zero at alpha = `low`, first exceeds `least`, by bisection."""
+    from solvable.numerics.roots import halving
     from solvable.verbs.predict import predict
 
-    for _ in range(40):
-        middle = (low + high) / 2
-        if float(predict(model, learner, alpha=middle)[metric]) > least:
-            high = middle
-        else:
-            low = middle
-    return high
+    return halving(lambda alpha: float(predict(model, learner, alpha=alpha)[metric]) > least, low, high, 40).high
 
 
 def vanishing(runs: Runs, low: float, high: float) -> Estimate:

@@ -138,15 +138,10 @@ def _ours(cls: type) -> bool:
 
 
 def _channel(channel: Channel, name: str) -> dict[str, Any]:
-    """The class of a channel and all that defines it; where it does not say, every plain value that it has."""
-    defined = getattr(channel, "definition", None)
-    if defined is None:
-        shown = {key: value for key, value in vars(channel).items() if not key.startswith("_")}
-        plain = (bool, int, float, str, np.number, np.ndarray, Target)
-        defined = {key: value for key, value in shown.items() if isinstance(value, plain)}
-        defined |= {"noise": channel.noise, "target": channel.landscape.target}
+    """The class of a channel and all that defines it."""
     return {"channel": _kind(type(channel), type(channel).__name__)} | {
-        key: identity(value, key if isinstance(value, Target) else f"{name}.{key}") for key, value in defined.items()
+        key: identity(value, key if isinstance(value, Target) else f"{name}.{key}")
+        for key, value in channel.definition.items()
     }
 
 

@@ -30,9 +30,6 @@ same time, a worker gives the same bits as a process that may use all cores (of 
 LONGEST = 400
 """The most characters of a message that is kept; the traceback has the rest."""
 LONGEST_TRACEBACK = 20_000
-MODELS = 100
-"""The most models that a worker keeps."""
-_models: dict[bytes, Any] = {}
 
 
 class NotLoaded(ComputationError):
@@ -66,20 +63,9 @@ def compute(tasks: list[Task], budget: float, until: float | None = None) -> lis
 
 
 def compute_sent(tasks: list[Task], budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
-    """The same for tasks that have come from another process: with the models that this one has met before.
-
-    Models with a channel of their own keep tables and compiled programs with that object, and a copy has none.
-    """
-    import dataclasses
-
+    """The same for tasks that have come from another process."""
     os.environ.setdefault("NPROC", LIMITS["NPROC"])  # XLA reads it when it computes for the first time
-    if len(_models) > MODELS:
-        _models.clear()
-    met = []
-    for task in tasks:  # all of them before anything is computed with one
-        points = tuple(dataclasses.replace(point, model=_met(point.model)) for point in task.points)
-        met.append(dataclasses.replace(task, points=points))
-    return compute(met, budget, until)
+    return compute(tasks, budget, until)
 
 
 def compute_packed(packed: bytes, budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
@@ -94,16 +80,6 @@ def compute_packed(packed: bytes, budget: float, until: float | None = None) -> 
             "own must be in a module, or in the script itself; those of a notebook or a prompt stay in its process."
         ) from None
     return compute_sent(tasks, budget, until)
-
-
-def _met(model: Any) -> Any:
-    """The first model equal to this one that came here."""
-    import pickle
-
-    try:
-        return _models.setdefault(pickle.dumps(model), model)
-    except Exception:  # of a class that was itself sent here
-        return model
 
 
 def records(task: Task) -> list[dict[str, Any]]:
