@@ -14,7 +14,7 @@ from solvable.cli.parse import build
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.lab.grid.points import dumped, identity
 
-VALUES = json.loads((Path(__file__).parents[1] / "reference" / "contaminated_values.json").read_text())
+VALUES = json.loads((Path(__file__).parents[2] / "reference" / "contaminated_values.json").read_text())
 LINEAR = sv.MultiIndex("z", noise=0.1)
 
 
