@@ -1,4 +1,4 @@
-"""Make the toy model of `tests/toy.py` importable, also in the worker processes that tests start."""
+"""Make the toy models of `tests/toys/` importable, also in the worker processes that tests start."""
 
 from __future__ import annotations
 

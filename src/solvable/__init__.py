@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from solvable import spectra as spectra
     from solvable.channels import losses as losses
     from solvable.channels.contamination import Contamination as Contamination
+    from solvable.core.axis import Axis as Axis
+    from solvable.core.bibliography import Publication as Publication
+    from solvable.core.bibliography import cite as cite
     from solvable.core.errors import ConvergenceError as ConvergenceError
     from solvable.core.errors import NotSimulable as NotSimulable
     from solvable.core.errors import NotSolvable as NotSolvable
@@ -20,24 +23,17 @@ if TYPE_CHECKING:
     from solvable.core.errors import TargetError as TargetError
     from solvable.core.learners import AMP as AMP
     from solvable.core.learners import BayesOptimal as BayesOptimal
-    from solvable.core.learners import GradientDescent as GradientDescent
-    from solvable.core.learners import Lazy as Lazy
-    from solvable.core.learners import NuclearNorm as NuclearNorm
     from solvable.core.learners import Spectral as Spectral
     from solvable.core.model import Data as Data
     from solvable.core.model import Learner as Learner
     from solvable.core.model import Model as Model
-    from solvable.core.optimum import Optimum as Optimum
+    from solvable.core.model import Stream as Stream
     from solvable.core.registry import simulation as simulation
     from solvable.core.registry import theory as theory
     from solvable.core.registry import thresholds_of as thresholds_of
     from solvable.core.results import Outcome as Outcome
     from solvable.core.results import Prediction as Prediction
     from solvable.core.status import Status as Status
-    from solvable.core.verbs import optimize as optimize
-    from solvable.core.verbs import predict as predict
-    from solvable.core.verbs import simulate as simulate
-    from solvable.core.verbs import thresholds as thresholds
     from solvable.engine.erm import ERM as ERM
     from solvable.lab.curve import Curve as Curve
     from solvable.lab.grids import learning_curve as learning_curve
@@ -49,22 +45,30 @@ if TYPE_CHECKING:
     from solvable.models.matrix import BilinearSequence as BilinearSequence
     from solvable.models.matrix import MatrixSensing as MatrixSensing
     from solvable.models.matrix import QuadraticNetwork as QuadraticNetwork
+    from solvable.models.matrix.learners import GradientDescent as GradientDescent
+    from solvable.models.matrix.learners import Lazy as Lazy
+    from solvable.models.matrix.learners import NuclearNorm as NuclearNorm
     from solvable.priors.penalties import Lasso as Lasso
     from solvable.priors.penalties import Ridge as Ridge
     from solvable.targets.target import Target as Target
+    from solvable.verbs.optimize import Optimum as Optimum
+    from solvable.verbs.optimize import optimize as optimize
+    from solvable.verbs.predict import predict as predict
+    from solvable.verbs.simulate import simulate as simulate
+    from solvable.verbs.thresholds import thresholds as thresholds
 
     __version__: str
 
 _HOMES = {
     "solvable.channels.contamination": ("Contamination",),
+    "solvable.core.axis": ("Axis",),
+    "solvable.core.bibliography": ("Publication", "cite"),
     "solvable.core.errors": ("ConvergenceError", "NotSimulable", "NotSolvable", "SolvableError", "TargetError"),
-    "solvable.core.learners": ("AMP", "BayesOptimal", "GradientDescent", "Lazy", "NuclearNorm", "Spectral"),
-    "solvable.core.model": ("Data", "Learner", "Model"),
-    "solvable.core.optimum": ("Optimum",),
+    "solvable.core.learners": ("AMP", "BayesOptimal", "Spectral"),
+    "solvable.core.model": ("Data", "Learner", "Model", "Stream"),
     "solvable.core.registry": ("simulation", "theory", "thresholds_of"),
     "solvable.core.results": ("Outcome", "Prediction"),
     "solvable.core.status": ("Status",),
-    "solvable.core.verbs": ("optimize", "predict", "simulate", "thresholds"),
     "solvable.engine.erm": ("ERM",),
     "solvable.lab.curve": ("Curve",),
     "solvable.lab.grids": ("learning_curve", "phase_diagram"),
@@ -72,9 +76,14 @@ _HOMES = {
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.matrix": ("BilinearSequence", "MatrixSensing", "QuadraticNetwork"),
+    "solvable.models.index.diagnosis": ("diagnose",),
+    "solvable.models.matrix.learners": ("GradientDescent", "Lazy", "NuclearNorm"),
     "solvable.priors.penalties": ("Lasso", "Ridge"),
     "solvable.targets.target": ("Target",),
-    "solvable.models.index.diagnosis": ("diagnose",),
+    "solvable.verbs.optimize": ("Optimum", "optimize"),
+    "solvable.verbs.predict": ("predict",),
+    "solvable.verbs.simulate": ("simulate",),
+    "solvable.verbs.thresholds": ("thresholds",),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {name: f"solvable.{name}" for name in ("channels", "priors", "spectra")} | {

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.cli.app import run
@@ -47,6 +47,14 @@ def test_models(solvable):
     assert code == 0 and {"model": "regression", "learner": "mean", "theory": False, "simulation": True} in rows
     code, out, _ = solvable("models")
     assert code == 0 and any(line.split() == ["regression", "mean", "-", "yes"] for line in out.splitlines())
+
+
+def test_models_name_the_publications_behind_them(solvable):
+    code, out, _ = solvable("models", "--references")
+    assert code == 0 and "\nmulti-index, erm\n  Thrampoulidis, Abbasi, Hassibi, Precise error analysis" in out
+    rows = json.loads(solvable("models", "--references", "--json")[1])
+    (row,) = [row for row in rows if (row["model"], row["learner"]) == ("multi-index", "spectral")]
+    assert row["references"][0].endswith("(2017), arXiv:1708.05932")
 
 
 def test_the_families_of_the_package_are_found():
@@ -218,6 +226,6 @@ def test_interruption(solvable, monkeypatch):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("solvable.core.verbs.thresholds", interrupt)
+    monkeypatch.setattr("solvable.verbs.thresholds.thresholds", interrupt)
     code, out, err = solvable("thresholds", *TOY)
     assert (code, out, err) == (130, "", "solvable: interrupted\n")

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import toy_pair
+from toys import two_ridges as toy_pair
 
 import solvable as sv
 from solvable.cli.app import run

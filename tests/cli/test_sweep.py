@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import sweep_toys  # noqa: F401  (registers the toy models)
+from toys import learners as sweep_toys  # noqa: F401  (registers the toy models)
 
 import solvable as sv
 from solvable.cli.app import run
@@ -72,7 +72,7 @@ def test_sweep_status_and_gather(capsys, tmp_path, file):
 
 def test_the_file_and_the_arguments_of_python_give_the_same_points(capsys, tmp_path, file):
     call(capsys, "sweep", file, "--store", str(tmp_path / "store"))
-    import toy
+    from toys import ridge as toy
 
     learners = [toy.Ridge(), sweep_toys.Raising(limit=1.5)]
     alpha = np.linspace(0.5, 2.0, 4)

@@ -6,9 +6,9 @@ import concurrent.futures
 
 import numpy as np
 import pytest
-from matrix_toys import LinearToy, ParityToy, PotentialToy, ScalarToy
 from scipy.optimize import brentq
 from scipy.stats import ortho_group
+from toys.outputs import LinearToy, ParityToy, PotentialToy, ScalarToy
 
 from solvable.channels.multi import MatrixInformation
 from solvable.channels.multi_closed import Parity, Staircase

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from matrix_toys import LinearToy, ParityToy, PotentialToy, ScalarToy
 from scipy.optimize import brentq, minimize_scalar
+from toys.outputs import LinearToy, ParityToy, PotentialToy, ScalarToy
 
 from solvable.channels.multi_closed import Parity, Product, Staircase
 from solvable.engine.matrix_evolution import MatrixStateEvolution

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-import toy
 import xarray as xr
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.store import CurveFileError

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 import pytest
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.figures import sources
@@ -186,14 +186,14 @@ def toy_entry(published="0.85"):
 @pytest.fixture(autouse=True)
 def _no_thresholds(monkeypatch):
     """The toy model has none."""
-    import solvable.core.verbs
+    import solvable.verbs.thresholds
 
-    original = solvable.core.verbs.thresholds
+    original = solvable.verbs.thresholds.thresholds
 
     def thresholds(model, *learner):
         return {} if isinstance(model, toy.Regression) else original(model, *learner)
 
-    monkeypatch.setattr(solvable.core.verbs, "thresholds", thresholds)
+    monkeypatch.setattr(solvable.verbs.thresholds, "thresholds", thresholds)
 
 
 def test_an_entry_from_end_to_end(tmp_path):

@@ -8,7 +8,7 @@ from multiprocessing import get_context
 
 import numpy as np
 import pytest
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.pairs import with_value

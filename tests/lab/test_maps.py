@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import toy
 from matplotlib.figure import Figure
-from toy_sweep import TARGETS, sweep, with_thresholds
+from toys import ridge as toy
+from toys.curves import TARGETS, sweep, with_thresholds
 
 import solvable as sv
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import toy
-import toy_pair
+from toys import ridge as toy
+from toys import two_ridges as toy_pair
 
 import solvable as sv
 from solvable.core.results import Prediction

@@ -121,7 +121,7 @@ def test_the_peak_of_a_curve_by_narrowing_a_grid(monkeypatch):
     def predict(model, learner, alpha):
         return {"estimation_error": -np.abs(alpha - 0.2871)}
 
-    monkeypatch.setattr("solvable.core.verbs.predict", predict)
+    monkeypatch.setattr("solvable.verbs.predict.predict", predict)
     assert double_descent.peak(None, None, 0.2, 0.4) == pytest.approx(0.2871, abs=1e-6)
 
 

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
-import toy
 from matplotlib.figure import Figure
+from toys import ridge as toy
 
 import solvable as sv
 

@@ -6,10 +6,10 @@ import json
 
 import numpy as np
 import pytest
-import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_sweep import TARGETS, sweep, with_thresholds
+from toys import ridge as toy
+from toys.curves import TARGETS, sweep, with_thresholds
 
 import solvable as sv
 

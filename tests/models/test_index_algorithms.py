@@ -289,7 +289,7 @@ def test_every_learner_runs_on_the_library_model(learner, text, noise, alpha):
     model = MultiIndex(text, noise=noise)
     rng = np.random.default_rng(0)
     data = model.sample(rng, 200, alpha=alpha)
-    outcome = find_simulation(model, learner)(model, learner, data, rng)
+    outcome = find_simulation(model, learner).function(model, learner, data, rng)
     names = {"overlap", "estimation_error", "generalization_error"}
     assert names <= set(outcome.metrics)
     assert ("classification_error" in outcome.metrics) == model.channel.discrete
@@ -304,5 +304,5 @@ def test_edge_sizes_give_finite_metrics(learner, d, n):
     rng = np.random.default_rng(1)
     truth = rng.standard_normal((d, 1))
     X = rng.standard_normal((n, d)) / np.sqrt(d)
-    outcome = find_simulation(model, learner)(model, learner, Data(X, np.abs(X @ truth)[:, 0], truth), rng)
+    outcome = find_simulation(model, learner).function(model, learner, Data(X, np.abs(X @ truth)[:, 0], truth), rng)
     assert all(np.isfinite(value) for value in outcome.metrics.values())

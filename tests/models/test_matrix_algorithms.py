@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.core.learners import BayesOptimal, GradientDescent, Lazy, NuclearNorm
+from solvable.core.learners import BayesOptimal
 from solvable.models.matrix import MatrixSensing, QuadraticNetwork, lazy_algorithm, nuclear_algorithm
 from solvable.models.matrix.instance import scores
 from solvable.models.matrix.lazy_algorithm import ridge
+from solvable.models.matrix.learners import GradientDescent, Lazy, NuclearNorm
 from solvable.models.matrix.network_descent import NetworkDescent, gradient_descent
 from solvable.models.matrix.nuclear_algorithm import (
     ProximalGradient,
@@ -80,9 +81,9 @@ def test_convex_solution_is_that_of_an_interior_point_method(case):
 
 def redrawn(model, alpha, d, seed=0):
     """The data that `simulate` draws."""
-    from solvable.core.verbs import _generators
+    from solvable.verbs.simulate import generators
 
-    return model.sample(_generators(seed, d, {"alpha": alpha})[0], d, alpha=alpha)
+    return model.sample(generators(seed, d, {"alpha": alpha})[0], d, alpha=alpha)
 
 
 @pytest.mark.parametrize("solver", ["convex", "network"])

@@ -10,11 +10,11 @@ import pytest
 
 from solvable.core.learners import AMP
 from solvable.core.status import Status
-from solvable.core.verbs import simulate
 from solvable.models.matrix import MatrixSensing, QuadraticNetwork
 from solvable.spectra import Discrete, MarchenkoPastur, PowerLaw, Semicircle
 from solvable.spectra.denoising import mmse
 from solvable.spectra.shrinkage import shrink, subordinate
+from solvable.verbs.simulate import simulate
 
 
 @functools.cache

@@ -25,7 +25,7 @@ SWAP = np.array([[0.0, 1.0], [1.0, 0.0]])
 
 def simulate(model, learner, alpha, d, seed):
     rng = np.random.default_rng(seed)
-    return find_simulation(model, learner)(model, learner, model.sample(rng, d, alpha=alpha), rng)
+    return find_simulation(model, learner).function(model, learner, model.sample(rng, d, alpha=alpha), rng)
 
 
 @pytest.mark.parametrize("d, r", [(3, 3), (50, 2), (400, 3)])
@@ -225,7 +225,9 @@ def test_priors_other_than_gaussian_are_refused():
 @pytest.mark.parametrize("d, n", [(3, 1), (4, 5), (30, 1)])
 def test_edge_sizes_give_finite_metrics(learner, d, n):
     rng = np.random.default_rng(1)
-    outcome = find_simulation(STAIRCASE, learner)(STAIRCASE, learner, STAIRCASE.sample(rng, d, alpha=n / d), rng)
+    outcome = find_simulation(STAIRCASE, learner).function(
+        STAIRCASE, learner, STAIRCASE.sample(rng, d, alpha=n / d), rng
+    )
     assert all(np.all(np.isfinite(value)) for value in outcome.metrics.values())
 
 

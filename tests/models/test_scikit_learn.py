@@ -36,7 +36,7 @@ from sklearn.linear_model import (
 from sklearn.svm import LinearSVC, LinearSVR
 
 import solvable as sv
-from solvable.core.verbs import _generators
+from solvable.verbs.simulate import generators
 
 D, ALPHA, SEED = 60, 2.5, 3
 N = 150
@@ -47,7 +47,7 @@ CLASSES = sv.MultiIndex(sv.channels.Probit(noise=0.3))
 
 def data(model: sv.MultiIndex):
     """The inputs and labels that `simulate` draws."""
-    sample = model.sample(_generators(SEED, D, {"alpha": ALPHA})[0], D, alpha=ALPHA)
+    sample = model.sample(generators(SEED, D, {"alpha": ALPHA})[0], D, alpha=ALPHA)
     assert sample.X.shape == (N, D)
     return sample.X, sample.y
 

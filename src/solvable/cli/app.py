@@ -60,24 +60,31 @@ def _root(
 
 
 @app.command()
-def models(json: Json = False) -> None:
+def models(
+    references: Annotated[bool, typer.Option("--references", help="Name the publications behind each pair.")] = False,
+    json: Json = False,
+) -> None:
     """List which learners are solved, simulated or both, for each model.
 
     Example: solvable models
     """
-    from solvable.cli.show import show_json, show_table
-    from solvable.core.registry import matrix
+    from solvable.cli.show import show_json, show_table, show_text
+    from solvable.core.bibliography import cite
+    from solvable.core.registry import matrix, references_of
     from solvable.lab.named import register_all
 
     register_all()
-    rows = [
-        (model.name(), learner.name(), solved, simulated) for (model, learner), (solved, simulated) in matrix().items()
-    ]
+    pairs = matrix()
+    rows = [(model.name(), learner.name(), *filled) for (model, learner), filled in pairs.items()]
+    columns, keys = ("model", "learner", "theory", "simulation"), [references_of(*pair) for pair in pairs]
     if json:
-        show_json([dict(zip(("model", "learner", "theory", "simulation"), row, strict=True)) for row in rows])
+        extra = [{"references": [cite(key) for key in found]} if references else {} for found in keys]
+        show_json([dict(zip(columns, row, strict=True)) | more for row, more in zip(rows, extra, strict=True)])
         return
     marks = {True: "yes", False: "-"}
-    show_table(("model", "learner", "theory", "simulation"), [(*names, marks[t], marks[s]) for *names, t, s in rows])
+    show_table(columns, [(*names, marks[t], marks[s]) for *names, t, s in rows])
+    for (model, learner, *_), found in zip(rows, keys, strict=True) if references else ():
+        show_text("\n  ".join([f"{model}, {learner}", *map(cite, found)]))
 
 
 @app.command()
@@ -109,7 +116,7 @@ def thresholds(
     """
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table, show_text
-    from solvable.core.verbs import thresholds as verb
+    from solvable.verbs.thresholds import thresholds as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner] if learner else [])
     found = verb(request.model, *request.learners)
@@ -141,7 +148,7 @@ def predict(
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table
     from solvable.cli.tables import prediction_json, prediction_rows
-    from solvable.core.verbs import predict as verb
+    from solvable.verbs.predict import predict as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner], alpha)
     found = verb(request.model, request.learners[0], **request.axes)
@@ -222,7 +229,7 @@ def optimize(
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table
     from solvable.cli.tables import optimum_json, optimum_rows
-    from solvable.core.verbs import optimize as verb
+    from solvable.verbs.optimize import optimize as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner], alpha)
     names = over or ["penalty"]

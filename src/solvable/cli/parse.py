@@ -36,7 +36,7 @@ def build(
             raise ValueError(f"unexpected target {target!r}: {model_class.name()} has no target.")
         values["target"] = target
     axes = {} if alpha is None else {"alpha": number_or_grid("--alpha", alpha)}
-    for name in model_class.axes:
+    for name in model_class.axis_names:
         if name in values:
             axes[name] = number_or_grid(f"--param {name}", str(values.pop(name)))
     model_fields = {key: values.pop(key) for key in parameters(model_class) if key in values}
@@ -50,7 +50,7 @@ def build(
     unknown = [key for key in values if key not in used]
     if unknown:
         known = [
-            *model_class.axes,
+            *model_class.axis_names,
             *parameters(model_class),
             *(f for cls, _ in learner_classes for f in parameters(cls)),
         ]

@@ -15,8 +15,8 @@ from solvable.core.results import Prediction
 from solvable.core.status import Status
 
 if TYPE_CHECKING:
-    from solvable.core.optimum import Optimum
     from solvable.lab.curve import Curve
+    from solvable.verbs.optimize import Optimum
 
 FILES = (".png", ".pdf", ".svg", ".nc")
 

@@ -62,13 +62,9 @@ def real_array(name: str, value: Any) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def check_axes(model: Model, axes: dict[str, Any]) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
-    """The model's axes in their declared order, broadcast against each other, and their common shape.
-
-    A missing or unknown axis is a `ValueError` that names it and the axes of the model; then the model itself
-    refuses the values it cannot take (`Model.check_axes`).
-    """
-    kind, declared = type(model).__name__, tuple(model.axes)
+def check_axis_names(model: Model, axes: dict[str, Any]) -> tuple[str, ...]:
+    """The names of the model's axes; one that is missing or unknown is a `ValueError`."""
+    kind, declared = type(model).__name__, model.axis_names
     takes = f"{kind} takes {', '.join(declared) if declared else 'no axis'} ({model.scaling})"
     unknown = [name for name in axes if name not in declared]
     if unknown:
@@ -76,7 +72,16 @@ def check_axes(model: Model, axes: dict[str, Any]) -> tuple[dict[str, np.ndarray
     missing = [name for name in declared if name not in axes]
     if missing:
         raise ValueError(f"missing axis {', '.join(missing)}: {takes}.")
-    arrays = {name: real_array(name, axes[name]) for name in declared}
+    return declared
+
+
+def check_axes(model: Model, axes: dict[str, Any]) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
+    """The model's axes in their declared order, broadcast against each other, and their common shape.
+
+    A missing or unknown axis is a `ValueError` that names it and the axes of the model; then the model itself
+    refuses the values it cannot take (`Model.check_axes`).
+    """
+    arrays = {name: real_array(name, axes[name]) for name in check_axis_names(model, axes)}
     try:
         shape = np.broadcast_shapes(*(array.shape for array in arrays.values()))
     except ValueError:
@@ -93,6 +98,23 @@ def check_point(model: Model, axes: dict[str, Any]) -> dict[str, float]:
         name = next(name for name in arrays if np.ndim(axes[name]) > 0)
         raise bad_parameter(name, axes[name], "a single number here")
     return {name: float(array) for name, array in arrays.items()}
+
+
+def check_path(model: Model, axes: dict[str, Any], path: str) -> tuple[np.ndarray, dict[str, float]]:
+    """The values of the axis that one run follows, a number or an increasing array, and the other axes as floats."""
+    arrays, shape = check_axes(model, axes)
+    for name in arrays:
+        if name != path and np.ndim(axes[name]) > 0:
+            raise bad_parameter(name, axes[name], "a single number here")
+    values = arrays.pop(path)
+    if len(shape) > 1 or (shape and np.any(np.diff(values) <= 0)):
+        raise bad_parameter(path, axes[path], "a number or an increasing one-dimensional array here")
+    return values, {name: float(array.flat[0]) for name, array in arrays.items()}
+
+
+def pair_name(model: Model, learner: Learner) -> str:
+    """How messages name a pair."""
+    return f"{type(model).__name__} x {type(learner).__name__}"
 
 
 def _instance(name: str, value: Any, kind: type, example: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 
@@ -43,16 +42,11 @@ class TargetError(SolvableError, ValueError):
         super().__init__(message)
 
 
-def checked_variance(noise: Any) -> float:
+def checked_variance(noise: Any) -> Any:
     """`noise` as a float, or a `ValueError` unless it is a finite number, zero or positive."""
-    takes = "a variance: a finite number, zero or positive"
-    try:
-        value = float(noise)
-    except (TypeError, ValueError):
-        raise bad_parameter("noise", noise, takes) from None
-    if not (math.isfinite(value) and value >= 0):
-        raise bad_parameter("noise", noise, takes)
-    return value
+    from solvable.core.checks import real_number  # which raises the errors of this module
+
+    return real_number("noise", noise, "a variance: a finite number, zero or positive", lambda x: x >= 0)
 
 
 def bad_parameter(name: str, got: object, takes: str) -> ValueError:

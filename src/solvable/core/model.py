@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
+from solvable.core.axis import Axis, as_axes
 from solvable.core.errors import bad_parameter
 from solvable.core.fields import field_names, has_field, is_number, number_paths, replaced
 from solvable.core.status import Status
@@ -20,6 +22,28 @@ class Data(NamedTuple):
     X: np.ndarray
     y: np.ndarray
     truth: np.ndarray
+
+
+class Stream:
+    """Fresh samples of one instance without end: `draw(n)` gives the next n, `truth` is what they are drawn from.
+
+    `samples(n)` makes n inputs and their labels. It is called for `block` samples at a time, so that the samples of a
+    stream are the same however many are asked for at once.
+    """
+
+    def __init__(self, truth: Any, samples: Callable[[int], tuple[np.ndarray, np.ndarray]], block: int = 256):
+        self.truth = truth
+        self._samples, self._block = samples, block
+        self._left: tuple[np.ndarray, np.ndarray] | None = None
+
+    def draw(self, n: int) -> Data:
+        """The next n samples."""
+        parts = [] if self._left is None else [self._left]
+        while not parts or sum(len(y) for _, y in parts) < n:
+            parts.append(self._samples(self._block))
+        X, y = parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
+        self._left = (X[n:], y[n:])
+        return Data(X[:n], y[:n], self.truth)
 
 
 def kebab_case(name: str) -> str:
@@ -62,26 +86,47 @@ def _plain(value: Any) -> Any:
 
 
 class Model(_Named):
-    """How data is generated. Subclasses declare their parameters as fields and their axes below.
+    """How data is generated. Subclasses declare their parameters as fields, and what follows on the class.
 
-    `axes` are the keywords the verbs take (`alpha` for most models), `scaling` says what they mean, and
-    `definitions` gives each metric's meaning in one line. A model that can be simulated has `sample`.
+    - `axes`: the keywords the verbs take (`alpha` for most models), each an `Axis` or just its name; `axis_names` are
+      their names, and `scaling` says what they mean.
+    - `size`: what the size of a run is called, None for a model that has none besides its axes.
+    - `definitions`: each metric's meaning in one line.
+    - `without`: learners registered for a base class that do not apply to this one.
+
+    A model that can be simulated has `sample`, and `stream` for the learners that see fresh samples one after another.
     """
 
-    axes: ClassVar[tuple[str, ...]] = ("alpha",)
+    axes: ClassVar[Sequence[Axis | str]] = (Axis("alpha", "n/d"),)
+    axis_names: ClassVar[tuple[str, ...]] = ("alpha",)
     scaling: ClassVar[str] = "n = alpha d"
+    size: ClassVar[str | None] = "d"
     definitions: ClassVar[dict[str, str]] = {}
+    without: ClassVar[tuple[type[Learner], ...]] = ()
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        cls.axes = as_axes(cls.axes)
+        cls.axis_names = tuple(axis.name for axis in cls.axes)
+        if cls.size in cls.axis_names:
+            raise bad_parameter("size", cls.size, f"another name than an axis of {cls.__name__}")
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Any:
-        """Draw one instance of size `d` at the given axes (for most models, a `Data`)."""
+        """Draw one instance of size `d` at the given axes (for most models, a `Data`).
+
+        A model without size is given none: `sample(rng, **axes)`.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no sampler: define `sample(rng, d, **axes)` on the model")
+
+    def stream(self, rng: np.random.Generator, d: int, **axes: float) -> Any:
+        """Draw a truth of size `d` and return the `Stream` of its samples; the axis that a run follows is left out."""
+        raise NotImplementedError(f"{type(self).__name__} has no stream: define `stream(rng, d, **axes)` on the model")
 
     def check_axes(self, **axes: np.ndarray) -> None:
         """Refuse axis values the model cannot take, with a `ValueError` naming the axis."""
-        for name, value in axes.items():
-            bad = ~(np.isfinite(value) & (np.asarray(value) >= 0))
-            if np.any(bad):
-                raise bad_parameter(name, float(np.asarray(value)[bad].flat[0]), "finite and not negative")
+        for axis in as_axes(self.axes):
+            if axis.name in axes:
+                axis.check(axes[axis.name])
 
 
 class Learner(_Named):

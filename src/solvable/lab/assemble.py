@@ -183,7 +183,7 @@ def _attributes(model, learners, grid, fixed, d, thresholds) -> dict[str, Any]:
         "model": json.dumps(to_json(model.describe())),
         "learners": json.dumps(to_json([learner.describe() for learner in learners])),
         "axes": json.dumps(list(grid)),
-        "model_axes": json.dumps(list(model.axes)),
+        "model_axes": json.dumps(list(model.axis_names)),
         "fixed": json.dumps(to_json(fixed)),
         "definitions": json.dumps(dict(model.definitions)),
         "scaling": model.scaling,

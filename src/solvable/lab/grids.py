@@ -20,12 +20,14 @@ from solvable.core.fields import has_field, is_number
 from solvable.core.model import Learner, Model
 from solvable.core.registry import has_simulation, has_theory
 from solvable.core.results import Outcome, Prediction
-from solvable.core.verbs import POINT_FAILURES, predict, simulate, thresholds
 from solvable.lab.assemble import assemble
 from solvable.lab.curve import Curve
 from solvable.lab.pairs import check_learners, check_names, check_pairs, check_seeds, with_value
 from solvable.lab.progress import progress_bar
 from solvable.numerics.blas import single_thread
+from solvable.verbs.predict import POINT_FAILURES, predict
+from solvable.verbs.simulate import simulate
+from solvable.verbs.thresholds import thresholds
 
 
 def learning_curve(
@@ -171,13 +173,13 @@ def _lines(j: int, model: Model, learner: Learner, grid: dict[str, np.ndarray], 
     """The grid of one learner, split into tasks over which only axes of the model vary."""
     for name, value in fixed.items():
         model, learner = with_value(model, learner, name, value)
-    axes: dict[str, Any] = {name: value for name, value in fixed.items() if name in model.axes}
-    along = [name for name in grid if name in model.axes]
+    axes: dict[str, Any] = {name: value for name, value in fixed.items() if name in model.axis_names}
+    along = [name for name in grid if name in model.axis_names]
     mesh = np.meshgrid(*(grid[name] for name in along), indexing="ij") if along else []
     axes |= dict(zip(along, mesh, strict=True))
     tasks = [Task((j,), model, learner, axes)]
     for name, values in grid.items():
-        if name in model.axes:
+        if name in model.axis_names:
             tasks = [dataclasses.replace(task, place=(*task.place, slice(None))) for task in tasks]
             continue
         split = []
@@ -206,7 +208,7 @@ def _points(task: Task) -> list[Task]:
 
 def _thresholds(model: Model, grid: dict[str, np.ndarray]) -> dict[str, float]:
     """The thresholds to mark: those of a one-axis curve along the model's first axis."""
-    if len(grid) != 1 or not model.axes or next(iter(grid)) != model.axes[0]:
+    if len(grid) != 1 or not model.axis_names or next(iter(grid)) != model.axis_names[0]:
         return {}
     return _known_thresholds(model)
 
@@ -217,10 +219,10 @@ def _marked_models(model: Model, grid: dict[str, np.ndarray]) -> tuple[tuple[str
     One of the axes is the model's first, along which thresholds lie. The other is a field of the model, with a model
     for each value, or a field of the learners, on which thresholds do not depend.
     """
-    if not model.axes or model.axes[0] not in grid:
+    if not model.axis_names or model.axis_names[0] not in grid:
         return (), []
-    (other,) = (name for name in grid if name != model.axes[0])
-    if other in model.axes:
+    (other,) = (name for name in grid if name != model.axis_names[0])
+    if other in model.axis_names:
         return (), []
     if has_field(model, other):
         return (other,), [model.with_field(other, float(value)) for value in grid[other]]

@@ -16,7 +16,7 @@ from solvable.core.registry import find_simulation, find_theory, has_simulation,
 
 def with_value(model: Model, learner: Learner, name: str, value: Any) -> tuple[Model, Learner]:
     """The pair with a field set, on whichever of the two has it (a learner without it stays as it is)."""
-    if name in model.axes:
+    if name in model.axis_names:
         return model, learner
     if has_field(learner, name):
         return model, learner.with_field(name, _as_kept(get_field(learner, name), value))
@@ -37,11 +37,15 @@ def home_of(name: str, model: Model, learners: list[Learner]) -> tuple[str, tupl
     A name that belongs to nobody, or to both the model and a learner, is a `ValueError`.
     """
     having = tuple(j for j, learner in enumerate(learners) if has_field(learner, name))
-    homes = {"axis": name in model.axes, "model": has_field(model, name), "learner": bool(having)}
+    homes = {"axis": name in model.axis_names, "model": has_field(model, name), "learner": bool(having)}
     if sum(homes.values()) > 1:
         raise ValueError(f"{name} belongs to both the model and a learner: set one of them where it is made.")
     if not any(homes.values()):
-        known = [*model.axes, *field_names(model), *(field for learner in learners for field in field_names(learner))]
+        known = [
+            *model.axis_names,
+            *field_names(model),
+            *(field for learner in learners for field in field_names(learner)),
+        ]
         raise bad_parameter("axis", name, f"an axis or a field of the model or of a learner: {', '.join(known)}")
     return next(home for home, found in homes.items() if found), having
 

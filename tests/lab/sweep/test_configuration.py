@@ -7,8 +7,8 @@ import textwrap
 
 import numpy as np
 import pytest
-import sweep_toys
-import toy
+from toys import learners as sweep_toys
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.sweep.configuration import make_plan, read_plan

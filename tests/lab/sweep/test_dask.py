@@ -8,9 +8,9 @@ import threading
 
 import numpy as np
 import pytest
-import sweep_toys
-import toy
-from sweep_toys import results, wait_until
+from toys import learners as sweep_toys
+from toys import ridge as toy
+from toys.learners import results, wait_until
 
 import solvable as sv
 from solvable.lab.sweep.status import status

@@ -10,9 +10,9 @@ from multiprocessing import active_children, get_context
 
 import numpy as np
 import pytest
-import sweep_toys
-import toy
-from sweep_toys import records, results, wait_until
+from toys import learners as sweep_toys
+from toys import ridge as toy
+from toys.learners import records, results, wait_until
 
 import solvable as sv
 from solvable.lab.sweep import crews

@@ -12,8 +12,8 @@ import time
 
 import numpy as np
 import pytest
-import sweep_toys
-import toy
+from toys import learners as sweep_toys
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.sweep.status import status

@@ -8,10 +8,10 @@ import shutil
 import h5py
 import numpy as np
 import pytest
-import sweep_toys
-import toy
-import toy_pair
-from sweep_toys import records
+from toys import learners as sweep_toys
+from toys import ridge as toy
+from toys import two_ridges as toy_pair
+from toys.learners import records
 
 import solvable as sv
 from solvable.lab.store import CurveFileError

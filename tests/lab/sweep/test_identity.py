@@ -10,10 +10,10 @@ import json
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import sweep_toys
-import toy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toys import learners as sweep_toys
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.sweep.configuration import make_plan
@@ -203,7 +203,7 @@ PRIORS = ("gaussian", "rademacher", "gauss-bernoulli:0.3", "gauss-bernoulli:0.31
 
 def test_ids_do_not_depend_on_the_process():
     code = (
-        "import toy, solvable as sv\n"
+        "from toys import ridge as toy\nimport solvable as sv\n"
         "from solvable.lab.sweep.configuration import make_plan\n"
         "plan = make_plan(toy.Regression(noise=0.25), [toy.Ridge(0.5), toy.Mean()], [20, 30], 2, True,"
         " {'alpha': [0.5, 1.0], 'noise': [0.1, 0.2]})\n"

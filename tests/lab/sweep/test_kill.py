@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sweep_toys
-import toy
-from sweep_toys import alive, children, records, results, start, wait_until
+from toys import learners as sweep_toys
+from toys import ridge as toy
+from toys.learners import alive, children, records, results, start, wait_until
 
 import solvable as sv
 from solvable.lab.sweep.sealed import read_sealed
@@ -22,7 +22,8 @@ from solvable.lab.sweep.status import status
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs to see processes and threads")
 SWEEP = """
 import sys, warnings
-import sweep_toys, toy, numpy as np, xarray, solvable as sv
+from toys import learners as sweep_toys, ridge as toy
+import numpy as np, xarray, solvable as sv
 from solvable.lab.sweep.gather import open
 
 def sweep(folder, workers, seconds, alphas):

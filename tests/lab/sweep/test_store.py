@@ -9,8 +9,8 @@ import time
 import warnings
 
 import pytest
-import toy
-from sweep_toys import results
+from toys import ridge as toy
+from toys.learners import results
 
 import solvable as sv
 from solvable.lab.sweep import sealed

@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 import pytest
-import sweep_toys
-import toy
-from sweep_toys import records, results, start
+from toys import learners as sweep_toys
+from toys import ridge as toy
+from toys.learners import records, results, start
 
 import solvable as sv
 from solvable.lab.sweep.sealed import read_sealed
@@ -19,7 +19,8 @@ from solvable.lab.sweep.store import StoreError
 
 CODE = """
 import sys, time
-import sweep_toys, toy, numpy as np, xarray, solvable as sv
+from toys import learners as sweep_toys, ridge as toy
+import numpy as np, xarray, solvable as sv
 from solvable.lab.sweep.gather import open
 print("ready", flush=True)
 sys.stdin.readline()

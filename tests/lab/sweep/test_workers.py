@@ -8,8 +8,8 @@ import pickle
 import jax
 import numpy as np
 import pytest
-import toy
-from sweep_toys import start
+from toys import ridge as toy
+from toys.learners import start
 
 import solvable as sv
 from solvable.lab.sweep.configuration import make_plan
@@ -74,7 +74,8 @@ def test_what_one_point_compiled_or_tabulated_the_next_one_uses():
 MINE = """
 import os, sys, numpy as np, jax.numpy as jnp
 CONSTANT = jnp.ones((300, 300)) @ jnp.ones((300, 300)) + np.linalg.eigvalsh(np.eye(300))  # starts threads on import
-import toy, solvable as sv
+from toys import ridge as toy
+import solvable as sv
 class Mine(sv.Learner):
     penalty: float = 1.0
 @sv.theory(toy.Regression, Mine, vectorized=False)

@@ -44,8 +44,8 @@ def gather_curves(
 
     `marked` names the thresholds to draw, all unless told.
     """
-    from solvable.core.verbs import thresholds
     from solvable.lab.grids import learning_curve
+    from solvable.verbs.thresholds import thresholds
 
     known = {name: float(value) for name, value in thresholds(model).items()}
     marks = known if marked is None else {name: known[name] for name in marked}
@@ -102,7 +102,7 @@ def largest(material: Material, name: str) -> Curve:
 
 def onset(model: Model, learner: Learner, metric: str, low: float, high: float, least: float = 1e-6) -> float:
     """Where a metric of the theory, zero at alpha = `low`, first exceeds `least`, by bisection."""
-    from solvable.core.verbs import predict
+    from solvable.verbs.predict import predict
 
     for _ in range(40):
         middle = (low + high) / 2
@@ -147,8 +147,8 @@ def in_processes(function: Callable[..., Any], tasks: Sequence[tuple[Any, ...]],
 def growth_of_run(model: Model, alpha: float, d: int, seed: int) -> float:
     """The growth factor of one run, on one BLAS thread so that its rounding is the same in any process."""
     from solvable.core.learners import Spectral
-    from solvable.core.verbs import simulate
     from solvable.numerics.blas import single_thread
+    from solvable.verbs.simulate import simulate
 
     with single_thread():
         details = simulate(model, Spectral("asymmetric"), alpha=alpha, d=d, seed=seed).details

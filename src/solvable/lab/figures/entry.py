@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from solvable.core.bibliography import Publication as Source
 from solvable.lab.figures.estimators import Estimate
 
 if TYPE_CHECKING:
@@ -18,25 +19,6 @@ if TYPE_CHECKING:
 
 EXACT_TOLERANCE = 1e-5
 """How near, relatively, a computed value comes to a published closed form."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """A publication: authors, title, year, and where it appeared."""
-
-    authors: str
-    title: str
-    year: int
-    where: str
-
-    def __str__(self) -> str:
-        return f"{self.authors}, {self.title} ({self.year}), {self.where}"
-
-    @property
-    def short(self) -> str:
-        """Authors and year, of more than two authors the first."""
-        names = self.authors.split(", ")
-        return f"{names[0]} et al. {self.year}" if len(names) > 2 else f"{' and '.join(names)} {self.year}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,6 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.core.verbs import POINT_FAILURES, thresholds
 from solvable.lab.grids import learning_curve
 from solvable.lab.progress import stage
 from solvable.lab.study.baseline import kernel_errors
@@ -25,6 +24,8 @@ from solvable.lab.study.plan import (
 )
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
+from solvable.verbs.predict import POINT_FAILURES
+from solvable.verbs.thresholds import thresholds
 
 _SLOW_THRESHOLDS = "Only the thresholds of the staircase are given: finding the others takes minutes for this target."
 _SLOW_BAYES = "Bayes-optimal learning is left out: computing it takes minutes for this target."

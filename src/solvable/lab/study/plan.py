@@ -17,8 +17,8 @@ import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Model
-from solvable.core.verbs import predict
 from solvable.lab.grids import run_once
+from solvable.verbs.predict import predict
 
 BEYOND = 1.6
 """A study looks this many times farther than the last threshold."""

@@ -69,10 +69,10 @@ def _plan(model, learners, grid, fixed, sizes, seeds, thresholds) -> Plan:
         if axis.home == "axis":
             real_array(axis.name, list(axis.values))
     unknown = [
-        name for name in [*fixed, *(axis.name for axis in grid if axis.home == "axis")] if name not in model.axes
+        name for name in [*fixed, *(axis.name for axis in grid if axis.home == "axis")] if name not in model.axis_names
     ]
     if unknown:
-        takes = f"one of the axes of {model.name()}: {', '.join(model.axes) or 'none'}"
+        takes = f"one of the axes of {model.name()}: {', '.join(model.axis_names) or 'none'}"
         raise bad_parameter("axes", unknown[0], f"{takes} (a field belongs to [model] or [[learner]])")
     return Plan(model, tuple(learners), tuple(grid), fixed, tuple(sizes), tuple(seeds if sizes else ()), thresholds)
 

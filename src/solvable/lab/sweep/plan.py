@@ -138,7 +138,7 @@ class _Builder:
             for name in fields:
                 model = model.with_field(name, chosen[name])
             varied = {axis.name: np.asarray(axis.values) for axis in self.plan.grid if axis.home == "axis"}
-            for name in model.axes:  # one at a time: two grids need not broadcast
+            for name in model.axis_names:  # one at a time: two grids need not broadcast
                 values = varied.get(name, self.plan.fixed.get(name))
                 check_axes(model, {**_single(varied), **self.plan.fixed, **({} if values is None else {name: values})})
             self._models[key] = model, dumped(identity(model, "model")), len(self._models)
@@ -156,7 +156,7 @@ class _Builder:
 
     def _axes(self, chosen: dict[str, Any]) -> dict[str, float]:
         values = self.plan.fixed | {axis.name: chosen[axis.name] for axis in self.plan.grid if axis.home == "axis"}
-        return {name: float(values[name]) for name in self.plan.model.axes}
+        return {name: float(values[name]) for name in self.plan.model.axis_names}
 
     def _content(self, theory: list[str], runs: list[str], marks: list[str]) -> dict[str, Any]:
         """The plan as kept in the store: all that is needed to gather its results, and nothing to be imported."""
@@ -173,7 +173,7 @@ class _Builder:
             "seeds": list(plan.seeds),
             "definitions": dict(plan.model.definitions),
             "scaling": plan.model.scaling,
-            "model_axes": list(plan.model.axes),
+            "model_axes": list(plan.model.axis_names),
         }
         return to_json(content) | {"theory": theory, "runs": runs, "marks": marks}
 

@@ -9,10 +9,11 @@ import numpy as np
 from solvable.core.errors import ConvergenceError
 from solvable.core.plain import to_json
 from solvable.core.results import Prediction
-from solvable.core.verbs import predict, thresholds
 from solvable.lab.grids import run_once
 from solvable.lab.sweep.points import Point
 from solvable.numerics.blas import single_thread
+from solvable.verbs.predict import predict
+from solvable.verbs.thresholds import thresholds
 
 
 def result_of(point: Point) -> dict[str, Any]:

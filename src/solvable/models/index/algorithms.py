@@ -76,7 +76,7 @@ class PriorSignal:
         return SignalStep(mean, response, A[:, None], log_partition=lambda: float(np.sum(self._log_partition(B, A[0]))))
 
 
-@simulation(MultiIndex, AMP)
+@simulation(MultiIndex, AMP, references=("rangan2011generalized", "aubin2018committee"))
 def run_amp(model: MultiIndex, learner: AMP, data: Data, rng: np.random.Generator) -> Outcome:
     """Approximate message passing from pure noise; the truth is used for scoring only."""
     if model.target.projections > 1:
@@ -91,7 +91,7 @@ def run_amp(model: MultiIndex, learner: AMP, data: Data, rng: np.random.Generato
     return _outcome(model, data, rng, _run(model, data, start, rng, learner))
 
 
-@simulation(MultiIndex, BayesOptimal)
+@simulation(MultiIndex, BayesOptimal, references=("rangan2011generalized", "aubin2018committee"))
 def run_bayes_optimal(model: MultiIndex, learner: BayesOptimal, data: Data, rng: np.random.Generator) -> Outcome:
     """A finite-size check of the Bayes-optimal theory. It looks at the truth: it is not an algorithm.
 

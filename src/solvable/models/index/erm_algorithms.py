@@ -60,7 +60,7 @@ class PenalisedSignal:
         return SignalStep(estimate, np.full((1, 1), response), precision, variance)
 
 
-@simulation(MultiIndex, ERM)
+@simulation(MultiIndex, ERM, references=("rangan2011generalized", "vilucchio2023asymptotic"))
 def run_erm(model: MultiIndex, learner: ERM, data: Data, rng: np.random.Generator) -> Outcome:
     """Minimise the risk from w = 0; the truth is used for scoring only."""
     known = facts(model)

@@ -47,7 +47,7 @@ NAMES = (*METRICS, "training_loss", "replicon", "active_fraction", "m", *_ORDER)
 """The order in which metrics and order parameters are given."""
 
 
-@theory(MultiIndex, ERM)
+@theory(MultiIndex, ERM, references=("thrampoulidis2018precise", "loureiro2021learning", "vilucchio2023asymptotic"))
 def empirical_risk(model: MultiIndex, learner: ERM, alpha: np.ndarray) -> Prediction:
     """The minimiser of the risk, valid where `replicon` is below 1; differentiable in the learner's numbers."""
     known, alpha = facts(model), np.ravel(alpha)

@@ -13,7 +13,7 @@ from solvable.channels import Channel, Logit, MultiChannel, Probit, channel_of, 
 from solvable.channels.contaminated import flipped_channel, merged, mixture_channel
 from solvable.channels.contamination import Component, Contamination, as_contamination, components_of, contaminate
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
-from solvable.core.model import Data, Model
+from solvable.core.model import Data, Model, Stream
 from solvable.models.index.instance import orthonormal_teacher
 from solvable.priors import Gaussian, Prior, as_prior
 from solvable.targets.target import Target
@@ -130,14 +130,22 @@ class MultiIndex(Model):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
         """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
-        n = max(1, round(axes["alpha"] * d))
-        if self.projections == 1:
-            w = self.prior.sample(rng, d)
+        truth, samples = self._instance(rng, d)
+        return Data(*samples(max(1, round(axes["alpha"] * d))), truth)
+
+    def stream(self, rng: np.random.Generator, d: int, **axes: float) -> Stream:
+        """A teacher as that of `sample`, and fresh inputs with their labels as they are asked for."""
+        return Stream(*self._instance(rng, d))
+
+    def _instance(self, rng: np.random.Generator, d: int) -> tuple[np.ndarray, Callable[[int], Any]]:
+        several = self.projections > 1
+        W = orthonormal_teacher(rng, d, self.projections) if several else self.prior.sample(rng, d)[:, None]
+
+        def samples(n: int) -> tuple[np.ndarray, np.ndarray]:
             X = rng.standard_normal((n, d)) / np.sqrt(d)
-            return Data(X, self._labels(X @ w, rng), w[:, None])
-        W = orthonormal_teacher(rng, d, self.projections)
-        X = rng.standard_normal((n, d)) / np.sqrt(d)
-        return Data(X, self.multi_channel.sample(X @ W, rng), W)
+            return X, self.multi_channel.sample(X @ W, rng) if several else self._labels(X @ W[:, 0], rng)
+
+        return W, samples
 
     def _labels(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         if not self.contamination:

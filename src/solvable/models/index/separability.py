@@ -44,7 +44,7 @@ def lasso_recovery(density: float) -> float:
     return float(min(found.fun, needed(0.0)))  # type: ignore[attr-defined]
 
 
-@thresholds_of(MultiIndex, ERM)
+@thresholds_of(MultiIndex, ERM, references=("cover1965geometrical", "candes2020phase"))
 def erm_thresholds(model: MultiIndex, learner: ERM) -> dict[str, float]:
     """Where the minimiser of the risk changes its nature as its penalty vanishes.
 

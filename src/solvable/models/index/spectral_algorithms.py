@@ -42,7 +42,7 @@ class Leading(NamedTuple):
     converged: bool = True
 
 
-@simulation(MultiIndex, Spectral)
+@simulation(MultiIndex, Spectral, references=("mondelli2017fundamental", "maillard2020phase", "defilippis2025optimal"))
 def run_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.random.Generator) -> Outcome:
     """The leading eigenvector of `learner.kind`, scaled to its predicted length.
 

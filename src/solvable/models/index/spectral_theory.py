@@ -27,7 +27,7 @@ _NOTHING = 1e-11
 """E[G^2] below this is rounding: the second moment of z says nothing, at any alpha."""
 
 
-@theory(MultiIndex, Spectral)
+@theory(MultiIndex, Spectral, references=("mondelli2017fundamental", "lu2020phase", "defilippis2025optimal"))
 def spectral(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Prediction:
     """The cosine with the teacher, and the errors of the estimate scaled to |w_hat|^2/d = cosine^2."""
     if model.target.projections > 1:

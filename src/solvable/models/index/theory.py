@@ -20,7 +20,7 @@ from solvable.models.index.multi_index import MultiIndex
 from solvable.priors import Prior
 
 
-@theory(MultiIndex, BayesOptimal)
+@theory(MultiIndex, BayesOptimal, references=("barbier2019optimal", "aubin2018committee"))
 def bayes_optimal(model: MultiIndex, learner: BayesOptimal, alpha: np.ndarray) -> Prediction:
     """The fixed point of largest free entropy: the error of the exact posterior mean."""
     if model.target.projections > 1:
@@ -29,7 +29,7 @@ def bayes_optimal(model: MultiIndex, learner: BayesOptimal, alpha: np.ndarray) -
     return _prediction(model, evolution.optimal(np.ravel(alpha)), np.shape(alpha))
 
 
-@theory(MultiIndex, AMP)
+@theory(MultiIndex, AMP, references=("barbier2019optimal", "aubin2018committee", "troiani2024fundamental"))
 def approximate_message_passing(model: MultiIndex, learner: AMP, alpha: np.ndarray) -> Prediction:
     """The fixed point that the iteration reaches from an uninformed start."""
     if model.target.projections > 1:
@@ -38,7 +38,7 @@ def approximate_message_passing(model: MultiIndex, learner: AMP, alpha: np.ndarr
     return _prediction(model, evolution.uninformed(np.ravel(alpha)), np.shape(alpha))
 
 
-@thresholds_of(MultiIndex)
+@thresholds_of(MultiIndex, references=("barbier2019optimal", "mondelli2017fundamental", "troiani2024fundamental"))
 def thresholds(model: MultiIndex) -> Thresholds:
     """weak_recovery, algorithmic and information_theoretic, each as an alpha (0: any, infinite: none).
 

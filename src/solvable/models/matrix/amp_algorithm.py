@@ -130,8 +130,8 @@ class EigenvalueSignal:
         return self._operator.matrix(signal / self._scale) + self._mean * np.eye(self._operator.size)
 
 
-@simulation(QuadraticNetwork, AMP)
-@simulation(MatrixSensing, AMP)
+@simulation(QuadraticNetwork, AMP, references=("maillard2024bayes", "bun2016rotational"))
+@simulation(MatrixSensing, AMP, references=("maillard2024bayes", "bun2016rotational"))
 def run_amp(model: MatrixModel, learner: AMP, data: MatrixData, rng: np.random.Generator) -> Outcome:
     """Approximate message passing from the mean of the law; the truth is used for scoring only.
 

@@ -30,10 +30,10 @@ from solvable.spectra.convolution import free_sum
 from solvable.spectra.denoising import mmse_forms, mmse_of
 
 
-@theory(QuadraticNetwork, BayesOptimal)
-@theory(MatrixSensing, BayesOptimal)
-@theory(QuadraticNetwork, AMP)
-@theory(MatrixSensing, AMP)
+@theory(QuadraticNetwork, BayesOptimal, references=("maillard2024bayes", "xu2025fundamental"))
+@theory(MatrixSensing, BayesOptimal, references=("maillard2024bayes", "xu2025fundamental"))
+@theory(QuadraticNetwork, AMP, references=("maillard2024bayes", "xu2025fundamental"))
+@theory(MatrixSensing, AMP, references=("maillard2024bayes", "xu2025fundamental"))
 def bayes_optimal(model: MatrixModel, learner: BayesOptimal | AMP, alpha: np.ndarray) -> Prediction:
     """The error of the posterior mean; message passing has the same, since the fixed point is unique."""
     points = bayes_points(model.law, float(model.noise), np.ravel(alpha))

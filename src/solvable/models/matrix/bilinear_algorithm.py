@@ -72,7 +72,7 @@ class SingularValueSignal:
         return shrunk, float(by_score if kappa < 1 else by_square)
 
 
-@simulation(BilinearSequence, AMP)
+@simulation(BilinearSequence, AMP, references=("erba2024bilinear", "troiani2022optimal"))
 def run_amp(model: BilinearSequence, learner: AMP, data: BilinearData, rng: np.random.Generator) -> Outcome:
     """Approximate message passing from zero; the truth is used for scoring only.
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter, checked_variance
 from solvable.core.model import Model
 from solvable.spectra.product import ProductWishart
@@ -36,6 +37,7 @@ class BilinearSequence(Model):
     Simulated teachers are normalised, $|S^*|^2 = dL$.
     """
 
+    axes = (Axis("alpha", "n/(dL)"),)
     scaling: ClassVar[str] = "n = alpha d L, L = beta d"
     definitions: ClassVar[dict[str, str]] = {
         "estimation_error": "|S_hat - S*|_F^2 / (d L), the mean square error of an entry",

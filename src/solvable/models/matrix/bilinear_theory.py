@@ -31,8 +31,8 @@ _NODES = 60
 _HALVINGS = 200
 
 
-@theory(BilinearSequence, BayesOptimal)
-@theory(BilinearSequence, AMP)
+@theory(BilinearSequence, BayesOptimal, references=("erba2024bilinear", "troiani2022optimal"))
+@theory(BilinearSequence, AMP, references=("erba2024bilinear", "troiani2022optimal"))
 def bayes_optimal(model: BilinearSequence, learner: BayesOptimal | AMP, alpha: np.ndarray) -> Prediction:
     """The error of the posterior mean; message passing has the same, since the fixed point is unique."""
     law, beta = upright(float(model.rho), float(model.beta))
@@ -49,7 +49,7 @@ def _mmse(law: Law, beta: float, kappa: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.where(kappa < 1, by_score, by_square), np.minimum(np.abs(by_score - by_square), lost)
 
 
-@thresholds_of(BilinearSequence)
+@thresholds_of(BilinearSequence, references=("erba2024bilinear",))
 def bilinear_thresholds(model: BilinearSequence) -> Thresholds:
     r"""Where S* is recovered exactly (infinite with noise), and where a matrix of small rank begins to be seen.
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.core.errors import NotSimulable, NotSolvable
-from solvable.core.learners import GradientDescent
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
 from solvable.models.matrix.bayes_theory import bayes_points
 from solvable.models.matrix.instance import MatrixData, scores
+from solvable.models.matrix.learners import GradientDescent
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.network_descent import gradient_descent
@@ -23,8 +23,8 @@ from solvable.models.matrix.quadratic_network import QuadraticNetwork
 from solvable.spectra import MarchenkoPastur
 
 
-@theory(QuadraticNetwork, GradientDescent)
-@theory(MatrixSensing, GradientDescent)
+@theory(QuadraticNetwork, GradientDescent, references=("maillard2024bayes",))
+@theory(MatrixSensing, GradientDescent, references=("maillard2024bayes",))
 def averaged_descent(model: MatrixModel, learner: GradientDescent, alpha: np.ndarray) -> Prediction:
     """Conjecture: (1 + 1/runs) times the Bayes-optimal error, for noiseless networks with Gaussian weights."""
     if not isinstance(model.law, MarchenkoPastur):
@@ -57,8 +57,8 @@ def averaged_descent(model: MatrixModel, learner: GradientDescent, alpha: np.nda
     )
 
 
-@simulation(QuadraticNetwork, GradientDescent)
-@simulation(MatrixSensing, GradientDescent)
+@simulation(QuadraticNetwork, GradientDescent, references=("maillard2024bayes",))
+@simulation(MatrixSensing, GradientDescent, references=("maillard2024bayes",))
 def run_gradient_descent(
     model: MatrixModel, learner: GradientDescent, data: MatrixData, rng: np.random.Generator
 ) -> Outcome:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.core.learners import Lazy
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.models.matrix.instance import MatrixData, scores
+from solvable.models.matrix.learners import Lazy
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.operators import Features
@@ -17,8 +17,8 @@ _TOLERANCE = 1e-10
 _STEPS = 20_000
 
 
-@simulation(QuadraticNetwork, Lazy)
-@simulation(MatrixSensing, Lazy)
+@simulation(QuadraticNetwork, Lazy, references=("chizat2019lazy",))
+@simulation(MatrixSensing, Lazy, references=("chizat2019lazy",))
 def run_lazy(model: MatrixModel, learner: Lazy, data: MatrixData, rng: np.random.Generator) -> Outcome:
     """The ridge estimate; without penalty the least squares solution of least norm."""
     operator, penalty, d = data.operator, float(learner.penalty), data.operator.size

@@ -22,10 +22,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.learners import Lazy
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.models.matrix.learners import Lazy
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.quadratic_network import QuadraticNetwork
@@ -33,8 +33,8 @@ from solvable.models.matrix.quadratic_network import QuadraticNetwork
 _ROUNDING = 1e-15
 
 
-@theory(QuadraticNetwork, Lazy)
-@theory(MatrixSensing, Lazy)
+@theory(QuadraticNetwork, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
+@theory(MatrixSensing, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
 def lazy(model: MatrixModel, learner: Lazy, alpha: np.ndarray) -> Prediction:
     """The errors and the loss of ridge regression; differentiable in the penalty, the noise and the law."""
     metrics, delta, rounding = _ridge(model.law.second_moment, model.noise, learner.penalty, np.ravel(alpha))

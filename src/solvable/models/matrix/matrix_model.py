@@ -8,6 +8,7 @@ from typing import ClassVar
 import equinox as eqx
 import numpy as np
 
+from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter
 from solvable.core.model import Model
 from solvable.models.matrix.instance import MatrixData
@@ -25,6 +26,7 @@ class MatrixModel(Model):
     limit of infinite dimension.
     """
 
+    axes = (Axis("alpha", "n/d^2"),)
     scaling: ClassVar[str] = "n = alpha d^2"
     definitions: ClassVar[dict[str, str]] = {
         "estimation_error": "|A_hat - A*|_F^2 / d",

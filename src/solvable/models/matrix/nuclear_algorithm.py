@@ -27,10 +27,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.core.learners import NuclearNorm
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.models.matrix.instance import MatrixData, scores
+from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.network_descent import NetworkDescent
@@ -75,8 +75,8 @@ class Minimum(NamedTuple):
     penalty: float
 
 
-@simulation(QuadraticNetwork, NuclearNorm)
-@simulation(MatrixSensing, NuclearNorm)
+@simulation(QuadraticNetwork, NuclearNorm, references=("erba2025nuclear",))
+@simulation(MatrixSensing, NuclearNorm, references=("erba2025nuclear",))
 def run_nuclear_norm(model: MatrixModel, learner: NuclearNorm, data: MatrixData, rng: np.random.Generator) -> Outcome:
     """Proximal gradient on S, or descent on the weights of a network; with a width below d the latter only."""
     operator, penalty, d = data.operator, float(learner.penalty), data.operator.size

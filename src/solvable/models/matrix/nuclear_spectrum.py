@@ -15,9 +15,9 @@ import numpy as np
 
 from solvable.core.checks import check_count
 from solvable.core.errors import ConvergenceError, bad_parameter
-from solvable.core.learners import NuclearNorm
 from solvable.core.precision import float64
 from solvable.core.status import Status
+from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.nuclear_theory import NuclearPoints, nuclear_points
 from solvable.spectra import Law

@@ -14,10 +14,10 @@ import jax
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.core.learners import NuclearNorm
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.matrix_model import MatrixModel
 from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.nuclear_equations import Thresholded, quadrature_error
@@ -44,8 +44,8 @@ class NuclearPoints(NamedTuple):
     evaluations: np.ndarray
 
 
-@theory(QuadraticNetwork, NuclearNorm)
-@theory(MatrixSensing, NuclearNorm)
+@theory(QuadraticNetwork, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
+@theory(MatrixSensing, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
 def nuclear_norm(model: MatrixModel, learner: NuclearNorm, alpha: np.ndarray) -> Prediction:
     """The errors, losses and rank of the minimiser; differentiable in the penalty."""
     law, noise, alpha = model.law, float(model.noise), np.ravel(alpha)

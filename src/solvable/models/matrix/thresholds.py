@@ -12,7 +12,7 @@ from solvable.models.matrix.matrix_sensing import MatrixSensing
 from solvable.models.matrix.quadratic_network import QuadraticNetwork
 
 
-@thresholds_of(MatrixSensing)
+@thresholds_of(MatrixSensing, references=("maillard2024bayes", "erba2025nuclear"))
 def matrix_thresholds(model: MatrixModel) -> Thresholds:
     """Where each learner recovers A* exactly (infinite with noise), and up to where labels can be interpolated.
 
@@ -33,7 +33,7 @@ def matrix_thresholds(model: MatrixModel) -> Thresholds:
     return found
 
 
-@thresholds_of(QuadraticNetwork)
+@thresholds_of(QuadraticNetwork, references=("maillard2024bayes", "erba2025nuclear"))
 def network_thresholds(model: QuadraticNetwork) -> Thresholds:
     """Those of matrix sensing, and narrow_weak_recovery = rho (2 + noise) / 4.
 

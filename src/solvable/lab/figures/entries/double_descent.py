@@ -41,7 +41,7 @@ def gather(effort: Effort) -> Material:
 
 def peak(model, learner, low: float, high: float) -> float:
     """Where the error of theory is largest: a grid between two points around it, narrowed four times."""
-    from solvable.core.verbs import predict
+    from solvable.verbs.predict import predict
 
     for _ in range(6):
         alpha = np.linspace(low, high, 21)

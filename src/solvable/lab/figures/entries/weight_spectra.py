@@ -35,8 +35,8 @@ def gather(effort: Effort) -> Material:
 
 def eigenvalues_of_run(model, learner, alpha: float, d: int, seed: int) -> np.ndarray:
     """The eigenvalues of the matrix that one run learned."""
-    from solvable.core.verbs import simulate
     from solvable.numerics.blas import single_thread
+    from solvable.verbs.simulate import simulate
 
     with single_thread():
         return np.linalg.eigvalsh(simulate(model, learner, alpha=alpha, d=d, seed=seed).estimate)

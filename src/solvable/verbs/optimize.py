@@ -1,4 +1,4 @@
-"""The best values of hyper-parameters, found from the theory and, where JAX can trace it, its derivative.
+"""`optimize`: the best values of hyper-parameters, from the theory and, where JAX can trace it, its derivative.
 
 How the values are searched for is `search`'s; here is what is searched: the numbers of a model or a learner, by name.
 """
@@ -14,6 +14,7 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
+from solvable.core.checks import check_learner, check_model, check_point
 from solvable.core.errors import ConvergenceError, NotSolvable, bad_parameter
 from solvable.core.fields import Path, get_field, number_paths
 from solvable.core.learners import BayesOptimal
@@ -21,7 +22,8 @@ from solvable.core.model import Learner, Model
 from solvable.core.precision import float64
 from solvable.core.registry import TheoryEntry, find_theory
 from solvable.core.results import Prediction
-from solvable.core.search import GRID, Search, Values
+from solvable.verbs.predict import predict
+from solvable.verbs.search import GRID, Search, Values
 
 DEFAULT_BOUNDS = (1e-4, 1e4)
 DEFAULT_METRICS = ("generalization_error", "estimation_error")
@@ -63,17 +65,30 @@ class Optimum:
         return f"Optimum({best}, {self.metric}={self.prediction[self.metric]:.6g}{edge})"
 
 
-def best_value(
-    predict: Callable[..., Prediction],
-    entry: TheoryEntry,
+def optimize(
     model: Model,
     learner: Learner,
-    over: str | Sequence[str],
-    metric: str | None,
-    bounds: Any,
-    point: dict[str, float],
+    over: str | Sequence[str] = "penalty",
+    metric: str | None = None,
+    bounds: Any = None,
+    **axes: Any,
 ) -> Optimum:
-    """Optimise `metric` over the fields `over` at one point of the axes (see `verbs.optimize`)."""
+    """The best value of a number of the learner (or else of the model), by differentiating the theory.
+
+    **Arguments:** `over`, the field, or up to three that are optimised together; a number inside a field goes by its
+    own name, such as `"scale"` for that of a loss; `metric`, what to optimise (`generalization_error` if there is one,
+    otherwise `estimation_error`); `bounds`, where to look, a pair or a pair for each field (what the learner proposes
+    unless told, else 1e-4 to 1e4); the model's axes, single numbers. Overlaps, cosines and accuracies are made large,
+    every other metric small.
+
+    **Returns:** an `Optimum`. `method` says whether the derivative of the theory was used (`"gradient"`) or, for a
+    theory that JAX cannot trace, function values only (`"derivative-free"`). A best value at a bound has `at_bound`,
+    and `bayes_optimal` is the prediction that no learner can beat.
+    """
+    check_model(model)
+    check_learner(learner)
+    entry = find_theory(model, learner)
+    point = check_point(model, axes)
     names = _check_names(over)
     owners = [_owner(model, learner, name) for name in names]
     limits = _check_bounds(bounds, names, owners, model, point)
@@ -121,11 +136,11 @@ def best_value(
         converged=bool(prediction.converged),
         at_bound=method != "flat" and any(value in pair for value, pair in zip(values, limits, strict=True)),
         bounds=limits[0] if single else tuple(limits),
-        _bound=lambda: _unbeatable(predict, best_model, point),
+        _bound=lambda: _unbeatable(best_model, point),
     )
 
 
-def _unbeatable(predict: Callable[..., Prediction], model: Model, point: dict[str, float]) -> Prediction | None:
+def _unbeatable(model: Model, point: dict[str, float]) -> Prediction | None:
     try:
         find_theory(model, BayesOptimal())
         return predict(model, BayesOptimal(), throw=False, **point)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.core.search import Scale, Search
+from solvable.verbs.search import Scale, Search
 
 OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, slope=0.0, noise=5.0))
 

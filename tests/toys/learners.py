@@ -15,11 +15,11 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 
 
 class Slow(sv.Learner):

@@ -6,8 +6,8 @@ import itertools
 import json
 
 import numpy as np
-import toy
 import xarray as xr
+from toys import ridge as toy
 
 import solvable as sv
 from solvable.core.plain import to_json

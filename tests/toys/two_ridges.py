@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import toy
+from toys import ridge as toy
 
 import solvable as sv
 

@@ -1,66 +1,23 @@
-"""The verbs on the toy model: shapes, statuses, errors, the NaN guard and reproducibility."""
+"""`predict` on the toy model: shapes, statuses, errors, the NaN guard, derivatives in an axis."""
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-import toy
+from toys import ridge as toy
+from toys.probes import ANSWER, PointProbe, Probe, Spiked
 
 import solvable as sv
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 
 
-class Probe(sv.Learner):
-    """A learner whose theory returns or raises what a test asks for."""
-
-
-class PointProbe(sv.Learner):
-    """The same, one point at a time."""
-
-
-ANSWER: dict = {}
-
-
-@sv.theory(toy.Regression, Probe)
-def _(model, learner, alpha):
-    return ANSWER["theory"](alpha)
-
-
-@sv.theory(toy.Regression, PointProbe, vectorized=False)
-def _(model, learner, alpha):
-    return ANSWER["theory"](alpha)
-
-
-@sv.simulation(toy.Regression, Probe)
-def _(model, learner, data, rng):
-    return ANSWER["simulation"](data, rng)
-
-
 @pytest.fixture
 def answer():
     yield ANSWER
     ANSWER.clear()
-
-
-class Spiked(sv.Model):
-    """A model without axes, and without a sampler."""
-
-    axes = ()
-    scaling = "one matrix"
-
-
-@sv.theory(Spiked, Probe)
-def _(model, learner):
-    return sv.Prediction({"overlap": 0.5, "matrix": np.eye(2)})
-
-
-@sv.simulation(Spiked, Probe)
-def _(model, learner, data, rng):
-    return sv.Outcome({"overlap": 0.5})
-
-
-# --- predict
 
 
 def test_a_number_gives_python_numbers():
@@ -242,81 +199,31 @@ def test_double_precision_is_local():
     assert jnp.asarray(1.0).dtype == jnp.float32
 
 
-# --- simulate
+def test_a_derivative_in_an_axis():
+    def overlap(alpha):
+        return sv.predict(MODEL, RIDGE, alpha=alpha)["overlap"]
+
+    with jax.enable_x64(True):
+        slope = jax.grad(lambda alpha: sv.predict(MODEL, RIDGE, alpha=alpha)["estimation_error"])(1.3)
+        slopes = jax.vmap(jax.grad(overlap))(jnp.array([1.0, 2.0]))
+        along = jax.jacfwd(overlap)(jnp.array([1.0, 2.0]))
+    above, below = (sv.predict(MODEL, RIDGE, alpha=1.3 + h)["estimation_error"] for h in (1e-5, -1e-5))
+    assert float(slope) == pytest.approx((above - below) / 2e-5, rel=1e-8)
+    np.testing.assert_allclose(along, np.diag(slopes), rtol=1e-12)
 
 
-def test_a_run_is_reproducible():
-    first, again = (sv.simulate(MODEL, RIDGE, d=30, seed=3, alpha=1.2) for _ in range(2))
-    assert first.metrics == again.metrics
-    np.testing.assert_array_equal(first.estimate, again.estimate)
-    assert sv.simulate(MODEL, RIDGE, d=30, seed=4, alpha=1.2).metrics != first.metrics
-    assert type(first["overlap"]) is float and first.seconds > 0
+def test_a_derivative_in_single_precision_where_that_is_the_default():
+    slope = jax.grad(lambda alpha: sv.predict(MODEL, RIDGE, alpha=alpha)["estimation_error"])(1.3)
+    with jax.enable_x64(True):
+        exact = jax.grad(lambda alpha: sv.predict(MODEL, RIDGE, alpha=alpha)["estimation_error"])(1.3)
+    assert float(slope) == pytest.approx(float(exact), rel=1e-6)
 
 
-def test_two_learners_see_the_same_data_and_the_algorithm_has_its_own_randomness(answer):
-    seen = []
-
-    def algorithm(data, rng):
-        seen.append((data, rng.standard_normal(3)))
-        return sv.Outcome({"overlap": 1.0})
-
-    answer["simulation"] = algorithm
-    sv.simulate(MODEL, Probe(), d=10, seed=1, alpha=1.5)
-    mean = sv.simulate(MODEL, toy.Mean(), d=10, seed=1, alpha=1.5)
-    np.testing.assert_allclose(mean.estimate, seen[0][0].X.T @ seen[0][0].y)
-    sv.simulate(MODEL, Probe(), d=10, seed=1, alpha=1.5)
-    np.testing.assert_array_equal(seen[0][1], seen[1][1])
-    assert not np.isin(seen[0][1], seen[0][0].truth).any()
-    for other in ({"seed": 2, "alpha": 1.5}, {"seed": 1, "alpha": 1.5000001}):
-        sv.simulate(MODEL, Probe(), d=10, **other)
-        assert not np.isin(seen[-1][0].truth, seen[0][0].truth).any()
-
-
-def test_a_run_agrees_with_theory_at_large_size():
-    runs = [sv.simulate(MODEL, RIDGE, d=400, seed=seed, alpha=2.0)["estimation_error"] for seed in range(8)]
-    theory = sv.predict(MODEL, RIDGE, alpha=2.0)["estimation_error"]
-    assert abs(np.mean(runs) - theory) < 4 * np.std(runs, ddof=1) / np.sqrt(8)
-
-
-def test_a_run_with_nan_is_not_converged(answer):
-    answer["simulation"] = lambda data, rng: sv.Outcome({"overlap": np.nan, "estimation_error": 1.0})
-    assert sv.simulate(MODEL, Probe(), d=10, alpha=1.0).converged is False
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"d": 1}, "d = 1 is not allowed: d must be an integer of at least 2"),
-        ({"d": 10.5}, "d = 10.5 is not allowed"),
-        ({"d": True}, "d = True is not allowed"),
-        ({"d": "10"}, "d = '10' is not allowed"),
-        ({"d": 10, "seed": -1}, "seed = -1 is not allowed: seed must be an integer of at least 0"),
-        ({"d": 10, "alpha": [1.0, 2.0]}, r"alpha = \[1.0, 2.0\] is not allowed: alpha must be a single number here"),
-    ],
-)
-def test_bad_sizes_and_seeds(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        sv.simulate(MODEL, RIDGE, **{"alpha": 1.0} | arguments)
-
-
-def test_numpy_integers_are_integers():
-    assert sv.simulate(MODEL, RIDGE, d=np.int64(10), seed=np.uint8(1), alpha=1.0).converged
-
-
-def test_a_model_without_a_sampler_and_an_algorithm_without_an_outcome(answer):
-    with pytest.raises(sv.NotSimulable, match="Spiked has no sampler: define `sample"):
-        sv.simulate(Spiked(), Probe(), d=10)
-    answer["simulation"] = lambda data, rng: 3.0
-    with pytest.raises(TypeError, match="Regression x Probe algorithm must return an Outcome; got float"):
-        sv.simulate(MODEL, Probe(), d=10, alpha=1.0)
-
-
-# --- thresholds
-
-
-def test_thresholds_are_what_the_model_registered():
-    assert sv.thresholds(MODEL) == {"interpolation": 1.0, "never": np.inf}
-    with pytest.raises(sv.NotSolvable, match="no thresholds are known for Spiked; models that have them: .*Regression"):
-        sv.thresholds(Spiked())
-    with pytest.raises(TypeError, match="model must be a Model"):
-        sv.thresholds("abs(z)")  # type: ignore[arg-type]
+def test_a_theory_that_jax_cannot_trace_says_so():
+    with pytest.raises(TypeError, match="Regression x PointProbe theory cannot be traced by JAX"):
+        ANSWER["theory"] = lambda alpha: sv.Prediction({"overlap": float(alpha)})
+        jax.grad(lambda alpha: sv.predict(MODEL, PointProbe(), alpha=alpha)["overlap"])(1.3)
+    with pytest.raises(ValueError, match="missing axis alpha|unknown axis beta"):
+        jax.grad(lambda beta: sv.predict(MODEL, RIDGE, beta=beta)["overlap"])(1.3)
+    with pytest.raises(ValueError, match="takes one point at a time"):
+        jax.jacfwd(lambda alpha: sv.predict(MODEL, PointProbe(), alpha=alpha)["overlap"])(jnp.ones(2))

@@ -1,0 +1,229 @@
+"""The publications behind the theories and algorithms, by key.
+
+A key is the first author, the year and a word of the title. Docstrings cite a publication as [barbier2019optimal], and
+every registered theory, simulation and set of thresholds names those it rests on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from solvable.core.errors import bad_parameter
+
+
+@dataclasses.dataclass(frozen=True)
+class Publication:
+    """A publication: authors, title, year, and where it appeared."""
+
+    authors: str
+    title: str
+    year: int
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.authors}, {self.title} ({self.year})" + (f", {self.where}" if self.where else "")
+
+    @property
+    def short(self) -> str:
+        """Authors and year, of more than two authors the first."""
+        names = self.authors.split(", ")
+        return f"{names[0]} et al. {self.year}" if len(names) > 2 else f"{' and '.join(names)} {self.year}"
+
+
+def cite(key: str | Publication) -> str:
+    """The publication as a line to read."""
+    return str(key if isinstance(key, Publication) else BIBLIOGRAPHY[check_references((key,))[0]])
+
+
+def check_references(references: str | Publication | Iterable[str | Publication]) -> tuple[str | Publication, ...]:
+    """References as a tuple of known keys, and of publications given in full, as a model of one's own may name."""
+    found = (references,) if isinstance(references, (str, Publication)) else tuple(references)
+    for reference in found:
+        if not isinstance(reference, Publication) and reference not in BIBLIOGRAPHY:
+            takes = "a key of solvable.core.bibliography.BIBLIOGRAPHY, such as 'barbier2019optimal', or a Publication"
+            raise bad_parameter("references", reference, takes)
+    return found
+
+
+BIBLIOGRAPHY = {
+    "abbe2023sgd": Publication(
+        "Abbe, Boix-Adserà, Misiakiewicz",
+        "SGD learning on neural networks: leap complexity and saddle-to-saddle dynamics",
+        2023,
+        "COLT, arXiv:2302.11055",
+    ),
+    "arous2021online": Publication(
+        "Ben Arous, Gheissari, Jagannath",
+        "Online stochastic gradient descent on non-convex losses from high-dimensional inference",
+        2021,
+        "JMLR 22, arXiv:2003.10409",
+    ),
+    "aubin2018committee": Publication(
+        "Aubin, Maillard, Barbier, Krzakala, Macris, Zdeborová",
+        "The committee machine: computational to statistical gaps in learning a two-layers neural network",
+        2018,
+        "NeurIPS, arXiv:1806.05451",
+    ),
+    "barbier2019optimal": Publication(
+        "Barbier, Krzakala, Macris, Miolane, Zdeborová",
+        "Optimal errors and phase transitions in high-dimensional generalized linear models",
+        2019,
+        "PNAS 116, 5451, arXiv:1708.03395",
+    ),
+    "biane1997free": Publication(
+        "Biane", "On the free convolution with a semi-circular distribution", 1997, "Indiana Univ. Math. J. 46, 705"
+    ),
+    "bun2016rotational": Publication(
+        "Bun, Allez, Bouchaud, Potters",
+        "Rotational invariant estimator for general noisy matrices",
+        2016,
+        "IEEE Trans. Inf. Theory 62, 7475, arXiv:1502.06736",
+    ),
+    "candes2020phase": Publication(
+        "Candès, Sur",
+        "The phase transition for the existence of the maximum likelihood estimate in high-dimensional logistic "
+        "regression",
+        2020,
+        "Ann. Statist. 48, 27, arXiv:1804.09753",
+    ),
+    "chizat2019lazy": Publication(
+        "Chizat, Oyallon, Bach", "On lazy training in differentiable programming", 2019, "NeurIPS, arXiv:1812.07956"
+    ),
+    "cover1965geometrical": Publication(
+        "Cover",
+        "Geometrical and statistical properties of systems of linear inequalities with applications in pattern "
+        "recognition",
+        1965,
+        "IEEE Trans. Electron. Comput. 14, 326",
+    ),
+    "damian2024computational": Publication(
+        "Damian, Pillaud-Vivien, Lee, Bruna",
+        "Computational-statistical gaps in Gaussian single-index models",
+        2024,
+        "COLT, arXiv:2403.05529",
+    ),
+    "defilippis2025optimal": Publication(
+        "Defilippis, Dandi, Mergny, Krzakala, Loureiro",
+        "Optimal spectral transitions in high-dimensional multi-index models",
+        2025,
+        "arXiv:2502.02545",
+    ),
+    "donoho2009counting": Publication(
+        "Donoho, Tanner",
+        "Counting faces of randomly projected polytopes when the projection radically lowers dimension",
+        2009,
+        "J. Amer. Math. Soc. 22, 1",
+    ),
+    "donoho2009message": Publication(
+        "Donoho, Maleki, Montanari",
+        "Message-passing algorithms for compressed sensing",
+        2009,
+        "PNAS 106, 18914, arXiv:0907.3574",
+    ),
+    "erba2024bilinear": Publication(
+        "Erba, Troiani, Biggio, Maillard, Zdeborová", "Bilinear sequence regression", 2024, "arXiv:2410.18858"
+    ),
+    "erba2025nuclear": Publication(
+        "Erba, Troiani, Zdeborová, Krzakala",
+        "The nuclear route: sharp asymptotics of ERM in overparameterized quadratic networks",
+        2025,
+        "NeurIPS, arXiv:2505.17958",
+    ),
+    "girardin2026width": Publication(
+        "Girardin, Troiani, Xu, Erba, Krzakala, Zdeborová",
+        "How width and data shape generalization scaling laws in quadratic neural networks",
+        2026,
+        "arXiv:2606.28242",
+    ),
+    "gyorgyi1990first": Publication(
+        "Györgyi",
+        "First-order transition to perfect generalization in a neural network with binary synapses",
+        1990,
+        "Phys. Rev. A 41, 7097",
+    ),
+    "hastie2022surprises": Publication(
+        "Hastie, Montanari, Rosset, Tibshirani",
+        "Surprises in high-dimensional ridgeless least squares interpolation",
+        2022,
+        "Ann. Statist. 50, 949, arXiv:1903.08560",
+    ),
+    "javanmard2013state": Publication(
+        "Javanmard, Montanari",
+        "State evolution for general approximate message passing algorithms, with applications to spatial coupling",
+        2013,
+        "Information and Inference 2, 115, arXiv:1211.5164",
+    ),
+    "loureiro2021learning": Publication(
+        "Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mézard, Zdeborová",
+        "Learning curves of generic features maps for realistic datasets with a teacher-student model",
+        2021,
+        "NeurIPS, arXiv:2102.08127",
+    ),
+    "lu2020phase": Publication(
+        "Lu, Li",
+        "Phase transitions of spectral initialization for high-dimensional non-convex estimation",
+        2020,
+        "Information and Inference 9, 507, arXiv:1702.06435",
+    ),
+    "maillard2020phase": Publication(
+        "Maillard, Loureiro, Krzakala, Zdeborová",
+        "Phase retrieval in high dimensions: statistical and computational phase transitions",
+        2020,
+        "NeurIPS, arXiv:2006.05228",
+    ),
+    "maillard2024bayes": Publication(
+        "Maillard, Troiani, Martin, Krzakala, Zdeborová",
+        "Bayes-optimal learning of an extensive-width neural network from quadratically many samples",
+        2024,
+        "NeurIPS, arXiv:2408.03733",
+    ),
+    "mondelli2017fundamental": Publication(
+        "Mondelli, Montanari",
+        "Fundamental limits of weak recovery with applications to phase retrieval",
+        2017,
+        "arXiv:1708.05932",
+    ),
+    "rangan2011generalized": Publication(
+        "Rangan",
+        "Generalized approximate message passing for estimation with random linear mixing",
+        2011,
+        "ISIT, arXiv:1010.5141",
+    ),
+    "thrampoulidis2018precise": Publication(
+        "Thrampoulidis, Abbasi, Hassibi",
+        "Precise error analysis of regularized M-estimators in high dimensions",
+        2018,
+        "IEEE Trans. Inf. Theory 64, 5592, arXiv:1601.06233",
+    ),
+    "troiani2022optimal": Publication(
+        "Troiani, Erba, Krzakala, Maillard, Zdeborová",
+        "Optimal denoising of rotationally invariant rectangular matrices",
+        2022,
+        "arXiv:2203.07752",
+    ),
+    "troiani2024fundamental": Publication(
+        "Troiani, Dandi, Defilippis, Zdeborová, Loureiro, Krzakala",
+        "Fundamental computational limits of weak learnability in high-dimensional multi-index models",
+        2024,
+        "AISTATS 2025, arXiv:2405.15480",
+    ),
+    "vilucchio2023asymptotic": Publication(
+        "Vilucchio, Troiani, Erba, Krzakala",
+        "Asymptotic characterisation of robust empirical risk minimisation performance in the presence of outliers",
+        2023,
+        "arXiv:2305.18974",
+    ),
+    "wu2010renyi": Publication(
+        "Wu, Verdú",
+        "Rényi information dimension: fundamental limits of almost lossless analog compression",
+        2010,
+        "IEEE Trans. Inf. Theory 56, 3721",
+    ),
+    "xu2025fundamental": Publication(
+        "Xu, Maillard, Zdeborová, Krzakala",
+        "Fundamental limits of matrix sensing: exact asymptotics, universality, and applications",
+        2025,
+        "arXiv:2503.14121",
+    ),
+}
