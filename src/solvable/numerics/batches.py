@@ -1,31 +1,62 @@
-"""Compiled functions on arrays of any length, without compiling for each length anew."""
+"""Compiled functions on any number of rows, without compiling for each number anew: padded batches of one length."""
 
 from __future__ import annotations
 
+import concurrent.futures
+import math
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
+
+from solvable.core.precision import float64
 
 BATCH = 32
 
 
-def in_batches(function: Callable[..., Any], *arrays: np.ndarray, batch: int = BATCH) -> tuple[np.ndarray, ...]:
-    """The outputs of a compiled function of arrays of one length, evaluated `batch` entries at a time.
+def in_batches(
+    function: Callable[..., Any], *rows: Any, batch: int = BATCH, alone: bool = True, threads: int = 1
+) -> Any:
+    """What a compiled function makes of rows, `batch` of them at a time, in double precision, as NumPy arrays.
 
-    A single entry is given alone, so that it costs no more than it must; the last batch is filled up with copies. So
-    the function is compiled for two lengths at most. It returns one array or a tuple of them, of leading length.
+    `rows` are arrays of one leading length, or pytrees of such arrays; the function returns arrays, or a pytree of
+    them, with a row for each row. The last batch is filled up with copies of its last row, so that the function is
+    compiled for one length. Unless `alone` is False a single row is given alone, which costs no more than it must. With
+    several `threads` the first batch compiles the function and the others run at the same time. For one call on all
+    rows give a rounded number of them as `batch`: `rounded_up` or `rounded_up_to_power`.
     """
-    count = len(arrays[0])
-    if count == 1:
-        return _arrays(function(*arrays))
-    parts = []
-    for start in range(0, count, batch):
-        index = np.minimum(np.arange(start, start + batch), count - 1)
-        kept = min(batch, count - start)
-        parts.append([part[:kept] for part in _arrays(function(*(array[index] for array in arrays)))])
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+    count = len(jax.tree.leaves(rows)[0])
+    length = 1 if alone and count == 1 else batch
+
+    @float64
+    def run(start: int) -> Any:
+        found = function(*jax.tree.map(lambda leaf: _filled(leaf[start : start + length], length), rows))
+        return jax.tree.map(lambda leaf: np.array(leaf[: max(count - start, 0)]), found)
+
+    first, *others = range(0, max(count, 1), length)
+    parts = [run(first)]
+    if threads > 1 and len(others) > 1:
+        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+            parts += pool.map(run, others)
+    else:
+        parts += map(run, others)
+    return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
-def _arrays(found: Any) -> tuple[np.ndarray, ...]:
-    return tuple(np.array(part) for part in (found if isinstance(found, (tuple, list)) else (found,)))
+def rounded_up(count: int, multiple: int) -> int:
+    """The smallest positive multiple that is not below `count`."""
+    return max(1, -(-count // multiple)) * multiple
+
+
+def rounded_up_to_power(count: int, least: int) -> int:
+    """The smallest of `least`, 2 `least`, 4 `least`, .. that is not below `count`."""
+    return least * 2 ** math.ceil(math.log2(max(count / least, 1)))
+
+
+def _filled(rows: np.ndarray, length: int) -> np.ndarray:
+    """The rows with copies of the last added, or as many rows of ones where there is none to copy."""
+    if len(rows) == length:
+        return rows
+    last = rows[-1:] if len(rows) else np.ones((1, *rows.shape[1:]), rows.dtype)
+    return np.concatenate([rows, np.repeat(last, length - len(rows), 0)])

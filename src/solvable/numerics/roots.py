@@ -1,8 +1,18 @@
-"""Roots in one variable, many at once: a bracketing method that works elementwise under `jit`, `vmap` and `grad`."""
+"""Searches in one variable: every root and every extremum of the house, one number or many at once.
+
+| function | finds | works on |
+|---|---|---|
+| `bracketed_root` | a root, to rounding, with derivatives | JAX, elementwise under `jit`, `vmap` and `grad` |
+| `regula_falsi`, `illinois` | a root of a function that is nearly linear in its bracket | NumPy arrays |
+| `crossing` | a root of one rising function, or the end nearest to it | plain numbers |
+| `halving` | where a property begins to hold: no values needed | plain numbers, NumPy and JAX arrays |
+| `golden_section` | a minimum | plain numbers and NumPy arrays |
+| `first_beyond` | a bracket, by walking outwards | plain numbers |
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import jax
@@ -10,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 
-class _Bracket(NamedTuple):
+class _State(NamedTuple):
     """The root lies between `a` (the newest point) and `b`; `c` is the point before; `width` that of two steps ago."""
 
     a: jax.Array
@@ -54,20 +64,20 @@ def bracketed_root(
 def _chandrupatla(f: Callable[[jax.Array], jax.Array], low: jax.Array, high: jax.Array, max_steps: int) -> jax.Array:
     rounding = 2 * jnp.finfo(low.dtype).eps
 
-    def tolerance(s: _Bracket) -> jax.Array:
+    def tolerance(s: _State) -> jax.Array:
         return rounding * jnp.minimum(jnp.abs(s.a), jnp.abs(s.b)) + jnp.finfo(low.dtype).tiny
 
-    def active(s: _Bracket) -> jax.Array:
+    def active(s: _State) -> jax.Array:
         return (jnp.abs(s.b - s.a) > tolerance(s)) & _opposite(s)
 
-    def body(s: _Bracket) -> _Bracket:
+    def body(s: _State) -> _State:
         t = jnp.where(jnp.abs(s.b - s.a) > 0.5 * s.width, 0.5, _interpolate(s))
         # Never closer to an end than the tolerance, so that the bracket closes from both sides.
         least = jnp.clip(tolerance(s) / jnp.abs(s.b - s.a), 0.0, 0.5)
         x = s.a + jnp.clip(t, least, 1 - least) * (s.b - s.a)
         fx = f(x)
         same = jnp.sign(fx) == jnp.sign(s.fa)
-        new = _Bracket(
+        new = _State(
             a=x,
             fa=fx,
             b=jnp.where(same, s.b, s.a),
@@ -83,18 +93,18 @@ def _chandrupatla(f: Callable[[jax.Array], jax.Array], low: jax.Array, high: jax
 
     infinite = jnp.full_like(low, jnp.inf)
     f_low, f_high = f(low), f(high)
-    start = _Bracket(high, f_high, low, f_low, low, f_low, infinite, infinite, jnp.asarray(0))
+    start = _State(high, f_high, low, f_low, low, f_low, infinite, infinite, jnp.asarray(0))
     s = jax.lax.while_loop(lambda s: jnp.any(active(s)) & (s.step < max_steps), body, start)
     best = jnp.where(jnp.abs(s.fa) <= jnp.abs(s.fb), s.a, s.b)
     found = _opposite(s) | ((s.fa == 0) & ~jnp.isnan(s.fb)) | ((s.fb == 0) & ~jnp.isnan(s.fa))
     return jnp.where(found, best, jnp.nan)
 
 
-def _opposite(s: _Bracket) -> jax.Array:
+def _opposite(s: _State) -> jax.Array:
     return jnp.sign(s.fa) * jnp.sign(s.fb) < 0
 
 
-def _interpolate(s: _Bracket) -> jax.Array:
+def _interpolate(s: _State) -> jax.Array:
     """The fraction of the way from a to b where inverse quadratic interpolation puts the root, or 1/2 if unsafe."""
     xi = (s.a - s.b) / (s.c - s.b)
     phi = (s.fa - s.fb) / (s.fc - s.fb)
@@ -104,25 +114,171 @@ def _interpolate(s: _Bracket) -> jax.Array:
     return jnp.where(safe, t, 0.5)
 
 
-def illinois(function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Roots of a NumPy function in brackets [low, high] that are known to enclose one, elementwise.
+class Root(NamedTuple):
+    """A root `x`, the `value` of the function there, and the bracket that is left."""
 
-    Regula falsi in the Illinois form (the weight of an end kept twice is halved), to rounding: a handful of calls for
-    functions that are nearly linear on their bracket, for which a general solver's overhead would dominate.
+    x: np.ndarray
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def illinois(function: Callable[..., np.ndarray], low: Any, high: Any, *args: np.ndarray) -> np.ndarray:
+    """Roots of a NumPy function in brackets that are known to enclose one, to rounding: those of `regula_falsi`."""
+    return regula_falsi(function, low, high, *args).x
+
+
+def regula_falsi(
+    function: Callable[..., np.ndarray],
+    low: Any,
+    high: Any,
+    *args: np.ndarray,
+    ends: tuple[np.ndarray, np.ndarray] | None = None,
+    tolerance: Any = 1e-12,
+    precision: float = 1e-13,
+    halve_every: int = 0,
+    max_steps: int = 100,
+) -> Root:
+    """Roots of function(x, *args) in brackets [low, high] that are known to enclose one, elementwise.
+
+    Regula falsi in the Illinois form (the weight of an end kept twice is halved): a handful of calls for functions that
+    are nearly linear on their bracket, for which a general solver's overhead would dominate. A root is done where
+    |value| < `tolerance`, a number, an array like x, or a function of x, or where its bracket is shorter than
+    `precision` (1 + |x|). `ends` are the values at low and high, if they are known. With `halve_every` = k every k-th
+    step halves the bracket, for functions with folds or jumps at which regula falsi creeps.
+
+    With `args`, arrays like x, the function is asked only for the entries that are not done.
     """
-    f_low, f_high = function(low), function(high)
-    root, before = high, np.zeros(np.shape(high))
-    for _ in range(100):
+    low, high = (np.array(x, float) for x in np.broadcast_arrays(low, high))
+    f_low, f_high = (np.array(f, float) for f in (ends or (function(low, *args), function(high, *args))))
+    x, value = high.copy(), f_high.copy()
+    last = np.zeros(x.shape, np.int8)
+    active = np.ones(x.shape, bool)
+    for step in range(1, max_steps + 1 if x.size else 1):
+        part = active if args else ...
+        a, b, fa, fb = low[part], high[part], f_low[part], f_high[part]
         with np.errstate(divide="ignore", invalid="ignore"):
-            trial = (low * f_high - high * f_low) / (f_high - f_low)
-        root = np.where((trial > low) & (trial < high), trial, (low + high) / 2)
-        value = function(root)
-        if np.all((np.abs(value) < 1e-12) | (high - low < 1e-13 * (1 + np.abs(root)))):
+            trial = (a * fb - b * fa) / (fb - fa)
+        inside = (trial > a) & (trial < b) & (not halve_every or step % halve_every != 0)
+        trial = np.where(inside, trial, (a + b) / 2)
+        f = function(trial, *(arg[part] for arg in args))
+        x[part], value[part] = trial, f
+        enough = tolerance(trial) if callable(tolerance) else np.broadcast_to(tolerance, x.shape)[part]
+        done = (np.abs(f) < enough) | (b - a < precision * (1 + np.abs(trial)))
+        if np.all(done):
             break
-        left = np.sign(value) == np.sign(f_low)
-        kept = np.where(left, 1, -1)
-        weight = np.where(kept == before, 0.5, 1.0)
-        low, high = np.where(left, root, low), np.where(left, high, root)
-        f_low, f_high = np.where(left, value, weight * f_low), np.where(left, weight * f_high, value)
-        before = kept
-    return root
+        left = np.sign(f) == np.sign(fa)
+        kept = np.where(left, 1, -1).astype(np.int8)
+        weight = np.where(kept == last[part], 0.5, 1.0)
+        low[part], high[part] = np.where(left, trial, a), np.where(left, b, trial)
+        f_low[part], f_high[part] = np.where(left, f, weight * fa), np.where(left, weight * fb, f)
+        last[part] = kept
+        active[part] = ~done
+    return Root(x, value, low, high)
+
+
+def crossing(function: Callable[[float], float], low: float, high: float, tolerance: float = 1e-15) -> float:
+    """The root of one rising function of a number; an end of the bracket where it has the same sign throughout.
+
+    The method is Brent's; `tolerance` is absolute and relative.
+    """
+    from scipy.optimize import brentq  # loaded when needed: it takes long to import
+
+    ends = {low: function(low), high: function(high)}
+    if ends[low] >= 0:
+        return low
+    if ends[high] <= 0:
+        return high
+
+    def known(x: float) -> float:
+        return ends[x] if x in ends else function(x)
+
+    return float(brentq(known, low, high, xtol=tolerance, rtol=max(tolerance, 1e-15)))  # type: ignore[arg-type]
+
+
+class Bracket(NamedTuple):
+    """What a search has left: the two ends, and their `middle`."""
+
+    low: Any
+    high: Any
+
+    @property
+    def middle(self) -> Any:
+        return (self.low + self.high) / 2
+
+
+def arithmetic(low: Any, high: Any) -> Any:
+    """The middle of a bracket."""
+    return (low + high) / 2
+
+
+def logarithmic(low: Any, high: Any) -> Any:
+    """The geometric middle of positive ends far apart, for a place that may be close to zero; then the plain one."""
+    xp: Any = jnp if isinstance(low, jax.Array) or isinstance(high, jax.Array) else np
+    return xp.where(low > high / 4, (low + high) / 2, xp.sqrt(low * high))
+
+
+def halving(
+    beyond: Callable[[Any], Any],
+    low: Any,
+    high: Any,
+    steps: int = 60,
+    *,
+    middle: Callable[[Any, Any], Any] = arithmetic,
+    unroll: bool = False,
+) -> Bracket:
+    """Where, between `low` and `high`, `beyond` begins to hold: the bracket after a number of halvings, elementwise.
+
+    `beyond` is false at `low` and true at `high`; only its truth is used, never a value. Plain numbers stay plain
+    numbers; JAX arrays run in a compiled loop, or with `unroll` as one expression. `middle` may be `logarithmic`.
+    """
+    traced = isinstance(low, jax.Array) or isinstance(high, jax.Array)
+    plain = not traced and np.ndim(low) == np.ndim(high) == 0
+    where: Any = jnp.where if traced else (lambda there, a, b: a if there else b) if plain else np.where
+
+    def step(_: int, bracket: tuple[Any, Any]) -> tuple[Any, Any]:
+        low, high = bracket
+        x = middle(low, high)
+        there = beyond(x)
+        return where(there, low, x), where(there, x, high)
+
+    if traced:
+        low, high = jnp.broadcast_arrays(low, high)
+        return Bracket(*jax.lax.fori_loop(0, steps, step, (low, high), unroll=unroll))
+    bracket = (low, high)
+    for k in range(steps if np.size(low) else 0):
+        bracket = step(k, bracket)
+    return Bracket(*bracket)
+
+
+_GOLDEN = (np.sqrt(5) - 1) / 2
+
+
+def golden_section(function: Callable[[Any], Any], low: Any, high: Any, steps: int = 50) -> Bracket:
+    """A minimum of a function between `low` and `high`, elementwise: the bracket after a number of golden sections.
+
+    Values fix a minimum to half of their digits: some 40 steps are all that rounding allows. For a maximum give -f.
+    """
+    if not np.size(low):
+        return Bracket(low, high)
+    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(steps):
+        go_left = at_left <= at_right
+        low, high = np.where(go_left, low, left), np.where(go_left, right, high)
+        # One inner point is kept; the other is computed from the ends, so that rounding does not add up.
+        fresh = np.where(go_left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        value = function(fresh)
+        left, right = np.where(go_left, fresh, right), np.where(go_left, left, fresh)
+        at_left, at_right = np.where(go_left, value, at_right), np.where(go_left, at_left, value)
+    return Bracket(low, high)
+
+
+def first_beyond(beyond: Callable[[float], Any], points: Iterable[float]) -> Bracket | None:
+    """The first of some points at which `beyond` holds and the one before it (itself if there is none), or None."""
+    before = None
+    for point in points:
+        if beyond(point):
+            return Bracket(point if before is None else before, point)
+        before = point
+    return None

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from solvable.numerics.roots import halving, logarithmic
 from solvable.spectra.law import Law
 
 _HALVINGS = 90
@@ -163,16 +164,13 @@ def _solve(
     threshold = 1 / _limit(lambda distance: pull(known, start + side * distance)[0], jax.lax.stop_gradient(width))
     there = strength > threshold
 
-    def step(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        # The logarithm of the distance is halved: near the threshold the outlier is very close to the edge.
-        near, away = bracket
-        middle = jnp.where(near > 0.25 * away, (near + away) / 2, jnp.sqrt(near * away))
-        stronger = pull(known, start + side * middle)[0] > level
-        return jnp.where(stronger, middle, near), jnp.where(stronger, away, middle)
+    def weaker(distance: jax.Array) -> jax.Array:
+        return ~(pull(known, start + side * distance)[0] > level)
 
+    # The logarithm of the distance is halved: near the threshold the outlier is very close to the edge.
     safe = jnp.where(there, far, 1.0) * (1 + 1e-9)
-    near, away = jax.lax.fori_loop(0, _HALVINGS, step, (1e-18 * safe, safe))
-    z = start + side * jax.lax.stop_gradient((near + away) / 2)
+    distance = halving(weaker, 1e-18 * safe, safe, _HALVINGS, middle=logarithmic).middle
+    z = start + side * jax.lax.stop_gradient(distance)
     value, slope = pull(law, z)
     # One Newton step, whose derivative is that of the root by the implicit function theorem.
     return z - side * (value - level) / jax.lax.stop_gradient(side * slope), threshold, there

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.roots import halving
 from solvable.spectra.law import Law
 
 NODES = 100
@@ -133,7 +134,7 @@ def bulk_intervals(law: Law, D: Any) -> jax.Array:
     low, high = law.ends
     left, right = law.gaps[:, 0], law.gaps[:, 1]
     reach = jnp.sqrt(D)
-    thinnest = jnp.where(right > left, _halve(lambda u: law.spread_slope(u) > 0, left, right), left)
+    thinnest = jnp.where(right > left, halving(lambda u: law.spread_slope(u) > 0, left, right, _HALVINGS).middle, left)
     opened = (right - left > _CLOSE) & (law.spread(thinnest) < 1 / D)
     inner = jnp.concatenate([jnp.stack([low, high]), left, right])
     outer = jnp.concatenate([jnp.stack([low - reach, high + reach]), thinnest, thinnest])
@@ -141,19 +142,6 @@ def bulk_intervals(law: Law, D: Any) -> jax.Array:
     count = len(left)
     rises, falls = (jnp.where(opened, end, thinnest) for end in (ends[2 : 2 + count], ends[2 + count :]))
     return jnp.stack([jnp.concatenate([ends[:1], falls]), jnp.concatenate([rises, ends[1:2]])], -1)
-
-
-def _halve(beyond: Any, low: jax.Array, high: jax.Array) -> jax.Array:
-    """The point between `low` and `high` from which on `beyond` holds, elementwise, by bisection."""
-
-    def step(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        low, high = bracket
-        middle = (low + high) / 2
-        there = beyond(middle)
-        return jnp.where(there, low, middle), jnp.where(there, middle, high)
-
-    low, high = jax.lax.fori_loop(0, _HALVINGS, step, (low, high))
-    return (low + high) / 2
 
 
 def _climb(law: Law, reach: jax.Array, inner: jax.Array, outer: jax.Array) -> jax.Array:

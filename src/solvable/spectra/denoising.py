@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from solvable.numerics.roots import halving
 from solvable.spectra.convolution import NODES, FreeSum, bulk_intervals, free_sum, height
 from solvable.spectra.law import Law, ratio
 
@@ -93,14 +94,7 @@ def _outside(law: Law, D: Any, y: jax.Array, left: jax.Array, right: jax.Array, 
     low = jnp.where(number > 0, right[number - 1], y - reach)
     high = jnp.where(number < len(left), left[jnp.minimum(number, len(left) - 1)], y + reach)
 
-    def step(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        low, high = bracket
-        middle = (low + high) / 2
-        beyond = middle + D * jnp.real(law.stieltjes(middle + 0j)) > y
-        return jnp.where(beyond, low, middle), jnp.where(beyond, middle, high)
-
-    low, high = jax.lax.fori_loop(0, _HALVINGS, step, (low, high))
-    return (low + high) / 2
+    return halving(lambda u: u + D * jnp.real(law.stieltjes(u + 0j)) > y, low, high, _HALVINGS).middle
 
 
 def divergence(found: FreeSum, f: jax.Array) -> jax.Array:

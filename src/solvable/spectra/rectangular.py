@@ -24,12 +24,14 @@ import jax
 import jax.numpy as jnp
 
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.roots import halving, logarithmic
 from solvable.spectra.law import Law, ratio
 
 NODES = 100
 """Quadrature nodes on each interval of the bulk."""
 _STEPS = 60
 _HALVINGS = 50
+_NEAREST = 1e-18
 
 
 class RectangularSum(NamedTuple):
@@ -190,7 +192,10 @@ def bulk_intervals(law: Law, beta: Any, kappa: Any) -> jax.Array:
             F, slope = _on_the_axis(law, c, start + part * extent)
             return jnp.where(first, jnp.sign(extent) * slope > 0, kappa * F < 1)
 
-        found = _halve(beyond, share)
+        # An end may be very close to the support: the logarithm of its distance is halved.
+        found = halving(
+            beyond, jnp.full_like(share, _NEAREST), jnp.ones_like(share), _HALVINGS, middle=logarithmic
+        ).middle
         return jnp.where(first, found, found * jnp.concatenate([jnp.ones(2), share[2:]])), None
 
     share = jax.lax.scan(phase, jnp.ones_like(start), jnp.array([True, False]))[0]
@@ -210,19 +215,3 @@ def _on_the_axis(law: Law, c: Any, p: jax.Array) -> tuple[jax.Array, jax.Array]:
     both, both_slope = c * A1 * omega, c * (A1_slope * omega + A1)
     root = jnp.sqrt(both**2 + c * (1 - c) * A1)
     return c * A2 + root, c * A2_slope + (2 * both * both_slope + c * (1 - c) * A1_slope) / (2 * root)
-
-
-def _halve(beyond: Any, like: jax.Array) -> jax.Array:
-    """The number between 0 and 1 from which on `beyond` holds, elementwise, by bisection.
-
-    The logarithm is halved while the number is small: an end may be very close to the support.
-    """
-
-    def step(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        near, far = bracket
-        middle = jnp.where(near > 0.25 * far, (near + far) / 2, jnp.sqrt(jnp.maximum(near, 1e-16) * far))
-        there = beyond(middle)
-        return jnp.where(there, near, middle), jnp.where(there, middle, far)
-
-    near, far = jax.lax.fori_loop(0, _HALVINGS, step, (jnp.zeros_like(like), jnp.ones_like(like)))
-    return (near + far) / 2

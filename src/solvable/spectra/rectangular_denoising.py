@@ -14,6 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from solvable.numerics.roots import halving
 from solvable.spectra.law import Law, ratio
 from solvable.spectra.rectangular import NODES, RectangularSum, rectangular_sum, score
 
@@ -63,11 +64,8 @@ def optimal_singular_values_of(law: Law, beta: Any, found: RectangularSum, x: An
     low, high = _real_bracket(found, x, beta)
     inside = high < low
 
-    def halve(_: int, bracket: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        low, high = bracket
-        middle = (low + high) / 2
-        beyond = jnp.real(_square(law, c, kappa, middle + 0j)[0]) > x**2
-        return jnp.where(beyond, low, middle), jnp.where(beyond, middle, high)
+    def beyond(omega: jax.Array) -> jax.Array:
+        return jnp.real(_square(law, c, kappa, omega + 0j)[0]) > x**2
 
     def newton(_: int, omega: jax.Array) -> jax.Array:
         z, rate = _square(law, c, kappa, omega)[:2]
@@ -77,8 +75,7 @@ def optimal_singular_values_of(law: Law, beta: Any, found: RectangularSum, x: An
     start = (jnp.interp(x, found.x, found.p) + 1j * jnp.interp(x, found.x, found.q)) ** 2
     in_bulk = jax.lax.fori_loop(0, _NEWTON, newton, start)
     safe = jnp.where(inside, found.p[-1] ** 2, low), jnp.where(inside, found.p[-1] ** 2, high)
-    low, high = jax.lax.fori_loop(0, _HALVINGS, halve, safe)
-    omega = jnp.where(inside, in_bulk, (low + high) / 2)
+    omega = jnp.where(inside, in_bulk, halving(beyond, *safe, _HALVINGS).middle)
     return x - kappa * score(beta, x, _square(law, c, kappa, omega)[2])
 
 

@@ -20,7 +20,7 @@ _AVERAGED = 8
 _MOST = 60
 
 
-class Shrinkage(NamedTuple):
+class ShrunkEigenvalues(NamedTuple):
     r"""The shrunk eigenvalues f (d,), and the divergence of $Y \mapsto \hat A$ over symmetric matrices:
     $\sum_{i<j} (f_i - f_j)/(y_i - y_j) + \sum_i f'(y_i)$."""
 
@@ -29,7 +29,7 @@ class Shrinkage(NamedTuple):
 
 
 @jax.jit
-def shrink(law: Law, D: Any, y: Any, width: Any) -> Shrinkage:
+def shrink(law: Law, D: Any, y: Any, width: Any) -> ShrunkEigenvalues:
     r"""f at the eigenvalues `y`, with $\eta$ = `width` > 0, clipped to the support of A.
 
     $g_Y(z) = g_A(w)$ where w is the root of $w + D g_A(w) = z$ in the upper half-plane, so that
@@ -45,7 +45,7 @@ def shrink(law: Law, D: Any, y: Any, width: Any) -> Shrinkage:
     gaps = y[:, None] - y
     close = jnp.abs(gaps) < 1e-6 * width
     ratios = jnp.where(close, (slopes[:, None] + slopes) / 2, (values[:, None] - values) / jnp.where(close, 1.0, gaps))
-    return Shrinkage(values, (jnp.sum(ratios) + jnp.sum(slopes)) / 2)
+    return ShrunkEigenvalues(values, (jnp.sum(ratios) + jnp.sum(slopes)) / 2)
 
 
 def subordinate(law: Law, D: Any, z: jax.Array) -> jax.Array:

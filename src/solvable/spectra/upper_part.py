@@ -7,7 +7,6 @@ a polynomial in it to high accuracy, whose Legendre series is integrated term by
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -16,6 +15,7 @@ from numpy.polynomial.legendre import legvander
 
 from solvable.core.precision import float64
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.roots import crossing
 from solvable.spectra.convolution import NODES, free_sum
 from solvable.spectra.denoising import mmse_of
 from solvable.spectra.law import Law
@@ -110,14 +110,3 @@ def _legendre(y: float, degree: int) -> np.ndarray:
     for n in range(1, degree):
         values.append(((2 * n + 1) * y * values[n] - n * values[n - 1]) / (n + 1))
     return np.array(values)
-
-
-def crossing(function: Callable[[float], float], low: float, high: float, tolerance: float = 1e-15) -> float:
-    """The root of an increasing function; an end of the bracket where it has the same sign throughout."""
-    from scipy.optimize import brentq  # loaded when needed: it takes long to import
-
-    if function(low) >= 0:
-        return low
-    if function(high) <= 0:
-        return high
-    return float(brentq(function, low, high, xtol=tolerance, rtol=tolerance))  # type: ignore[arg-type]

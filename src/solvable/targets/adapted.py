@@ -11,8 +11,9 @@ import itertools
 
 import numpy as np
 
+from solvable.numerics.roots import halving
 from solvable.targets.axis_breaks import axis_breaks, factors, is_singular
-from solvable.targets.breaks import _numeric_breaks
+from solvable.targets.breaks import numeric_breaks
 from solvable.targets.directions import (
     Function,
     close,
@@ -113,15 +114,17 @@ def zero_sets(target: Target) -> tuple[np.ndarray, np.ndarray]:
 
         sign = np.sign(value(start))
         rows = sign * np.sign(value(end)) < 0
-        low, high, sign = start[rows], end[rows], sign[rows]
-        for _ in range(50):
-            middle = (low + high) / 2
-            same = (np.sign(value(middle)) == sign)[:, None]
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        gradient, smooth = gradients(value, low)
+        first, line, side = start[rows], (end - start)[rows], sign[rows]
+
+        def other_side(t: np.ndarray, value=value, first=first, line=line, side=side) -> np.ndarray:
+            return np.sign(value(first + t[:, None] * line)) != side
+
+        share = halving(other_side, np.zeros(len(first)), np.ones(len(first)), 50).low
+        on = first + share[:, None] * line
+        gradient, smooth = gradients(value, on)
         size = np.linalg.norm(gradient, axis=1)
         keep = smooth & (size > 0)
-        points.append(low[keep])
+        points.append(on[keep])
         normals.append(gradient[keep] / size[keep, None])
     return np.concatenate(points), np.concatenate(normals)
 
@@ -139,7 +142,7 @@ def _breaks_by_values(target: Target) -> tuple[np.ndarray, np.ndarray]:
         line /= np.linalg.norm(line)
 
         def on_line(at: np.ndarray, line=line) -> np.ndarray:
-            return _numeric_breaks(lambda t: target.numpy(at + t[:, None] * line), 5.0)
+            return numeric_breaks(lambda t: target.numpy(at + t[:, None] * line), 5.0)
 
         here = on_line(base)
         if not here.size:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from solvable.numerics.gaussian import RADIUS
-from solvable.targets.breaks import _numeric_breaks, find_breaks
+from solvable.targets.breaks import find_breaks, numeric_breaks
 from solvable.targets.expression import (
     Expression,
     Hermite,
@@ -93,7 +93,7 @@ def _planes_of_values(target: Target) -> tuple[np.ndarray, ...]:
             return target.numpy(_points(line, axis, t))
 
         lines = random_lines(target.projections, axis, 2)
-        found = [_numeric_breaks(functools.partial(along, line=line), RADIUS) for line in lines]
+        found = [numeric_breaks(functools.partial(along, line=line), RADIUS) for line in lines]
         # One line lists a location once, so two of a group come from different lines.
         planes.append(_distinct(np.concatenate(found), 1e-7, least=2))
     return tuple(planes)

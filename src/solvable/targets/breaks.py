@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from solvable.core.errors import TargetError, bad_parameter
+from solvable.numerics.roots import golden_section, halving
 from solvable.targets.expression import Expression, break_expressions, evaluate
 from solvable.targets.target import Target
 
@@ -41,7 +42,7 @@ def find_breaks(target: Target, radius: float = 9.0) -> np.ndarray:
         for u, _ in break_expressions(target.expression):
             known = _merge(known, _zeros(u, known, radius))
     else:
-        known = _numeric_breaks(lambda z: target.numpy(z[:, None]), radius)
+        known = numeric_breaks(lambda z: target.numpy(z[:, None]), radius)
     return known[np.abs(known) < radius - MERGE]
 
 
@@ -78,8 +79,8 @@ def _zeros(expression: Expression, known: np.ndarray, radius: float) -> np.ndarr
     _check_count(expression, len(crossing) + len(flat_end))
     side = np.sign(values[crossing])
     found = [
-        _bisect(lambda z: np.sign(u(z)) == side, x[crossing], x[crossing + 1]),
-        _bisect(lambda z: (u(z) == 0) == zero[flat_end], x[flat_end], x[flat_end + 1]),
+        _change(lambda z: np.sign(u(z)) != side, x[crossing], x[crossing + 1]),
+        _change(lambda z: (u(z) == 0) != zero[flat_end], x[flat_end], x[flat_end + 1]),
         _touching(expression, u, x, values, usable),
     ]
     roots = np.concatenate(found)
@@ -123,14 +124,9 @@ def _resolve(u: Function, known: np.ndarray, radius: float) -> tuple[np.ndarray,
     return x, values
 
 
-def _bisect(like_left: Callable[[np.ndarray], np.ndarray], left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The points where a property that holds at `left` and not at `right` changes, to the last bit."""
-    left, right = left.copy(), right.copy()
-    for _ in range(100 if left.size else 0):
-        middle = (left + right) / 2
-        keep = like_left(middle)
-        left, right = np.where(keep, middle, left), np.where(keep, right, middle)
-    return np.where(like_left(right), left, right)
+def _change(beyond: Callable[[np.ndarray], np.ndarray], left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The points where a property that holds at `right` and not at `left` begins, to the last bit."""
+    return halving(beyond, left, right, 100).high
 
 
 def _touching(expression: Expression, u: Function, x: np.ndarray, values: np.ndarray, usable: np.ndarray) -> np.ndarray:
@@ -140,12 +136,7 @@ def _touching(expression: Expression, u: Function, x: np.ndarray, values: np.nda
     low = (size[1:-1] <= size[:-2]) & (size[1:-1] <= size[2:]) & ((size[1:-1] < size[:-2]) | (size[1:-1] < size[2:]))
     i = 1 + np.flatnonzero(same & low)
     _check_count(expression, len(i))
-    left, right = x[i - 1].copy(), x[i + 1].copy()
-    for _ in range(130 if i.size else 0):
-        third = (right - left) / 3
-        lower = np.abs(u(left + third)) <= np.abs(u(right - third))
-        left, right = np.where(lower, left, left + third), np.where(lower, right - third, right)
-    lowest = (left + right) / 2
+    lowest = golden_section(lambda z: np.abs(u(z)), x[i - 1], x[i + 1], 110).middle
     scale = np.maximum(np.abs(u(lowest - 0.01)), np.abs(u(lowest + 0.01)))
     reached = (np.abs(u(lowest)) <= 1e-9 * scale) & np.isfinite(u(lowest))
     i, lowest = i[reached], lowest[reached]
@@ -155,7 +146,7 @@ def _touching(expression: Expression, u: Function, x: np.ndarray, values: np.nda
     slope = _slope(expression)
     falling = np.sign(slope(x[i - 1]))
     better = (falling * np.sign(slope(x[i + 1])) < 0) & (np.abs(values[i]) > 0)
-    exact = _bisect(lambda z: np.sign(slope(z)) == falling, x[i - 1], x[i + 1])
+    exact = _change(lambda z: np.sign(slope(z)) != falling, x[i - 1], x[i + 1])
     return np.where(better, exact, lowest)
 
 
@@ -180,12 +171,13 @@ CLOSEST = 1e-7
 """Breaks of a callable that are closer than this count as one."""
 
 
-def _numeric_breaks(g: Function, radius: float) -> np.ndarray:
+def numeric_breaks(g: Function, radius: float) -> np.ndarray:
+    """Sorted points of [-radius, radius] where a function of one variable breaks, from its values alone."""
     x = _grid(radius)
     values = g(x)
     finite = np.isfinite(values)
     ends = np.flatnonzero(finite[1:] != finite[:-1])
-    edges = _bisect(lambda z: np.isfinite(g(z)) == finite[ends], x[ends], x[ends + 1])
+    edges = _change(lambda z: np.isfinite(g(z)) != finite[ends], x[ends], x[ends + 1])
     typical = np.abs(values[finite & (np.abs(x) < 3)])
     floor = 16 * _EPS * float(np.median(typical)) if typical.size else 0.0
     strength, noise = _fourth_difference(values[None], floor)

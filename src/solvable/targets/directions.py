@@ -11,6 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from solvable.numerics.roots import halving
+
 Function = Callable[[np.ndarray], np.ndarray]
 """Values at points of shape (..., r)."""
 
@@ -71,14 +73,14 @@ def complement(basis: np.ndarray) -> np.ndarray:
 
 def jump_normals(function: Function, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Unit normals of jumps met on segments along which g is otherwise constant, one row for each that is clear."""
-    low, high = np.zeros(len(start)), np.ones(len(start))
     before = function(start)
-    for _ in range(55):
-        middle = (low + high) / 2
-        same = close(function(start + middle[:, None] * (end - start)), before)
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
+
+    def changed(t: np.ndarray) -> np.ndarray:
+        return ~close(function(start + t[:, None] * (end - start)), before)
+
+    share = halving(changed, np.zeros(len(start)), np.ones(len(start)), 55).middle
     line = (end - start) / np.linalg.norm(end - start, axis=1, keepdims=True)
-    point = start + ((low + high) / 2)[:, None] * (end - start)
+    point = start + share[:, None] * (end - start)
     step = _STEP / 10
     left, right = function(point - step / 10 * line), function(point + step / 10 * line)
     axes = step * np.eye(start.shape[1])
@@ -101,11 +103,7 @@ def _crossing(function: Function, base, line, left, right, reach: float) -> np.n
 
     low, high = np.full(base.shape[:-1], -reach), np.full(base.shape[:-1], reach)
     clear = is_left(low) & ~is_left(high)
-    for _ in range(50):
-        middle = (low + high) / 2
-        on_left = is_left(middle)
-        low, high = np.where(on_left, middle, low), np.where(on_left, high, middle)
-    return np.where(clear, (low + high) / 2, np.nan)
+    return np.where(clear, halving(lambda s: ~is_left(s), low, high, 50).middle, np.nan)
 
 
 def close(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from scipy.special import ndtr
 
 from solvable.core.errors import TargetError
 from solvable.numerics.gaussian import RADIUS
+from solvable.numerics.roots import golden_section, halving
 from solvable.targets.hermite import refuse_infinite_variance
 from solvable.targets.target import Target
 
@@ -170,12 +171,8 @@ def _turning_points(target: Target, grid: np.ndarray, slopes: np.ndarray, breaks
     same_piece = np.searchsorted(breaks, left) == np.searchsorted(breaks, right)
     change = same_piece & (slopes[:-1] * slopes[1:] < 0)
     exact = grid[slopes == 0]
-    low, high, sign = left[change], right[change], np.sign(slopes[:-1][change])
-    for _ in range(60):
-        middle = (low + high) / 2
-        rises = np.sign(target.value_and_slope(middle)[1]) == sign if middle.size else np.zeros(0, bool)
-        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
-    turning = (low + high) / 2
+    sign = np.sign(slopes[:-1][change])
+    turning = halving(lambda z: np.sign(target.value_and_slope(z)[1]) != sign, left[change], right[change]).middle
     return np.concatenate([turning, _touching(target, grid, slopes, same_piece), _isolated(exact, grid)])
 
 
@@ -185,13 +182,7 @@ def _touching(target: Target, grid: np.ndarray, slopes: np.ndarray, same_piece: 
     scale = np.median(size) + 1e-300
     inner = (size[1:-1] <= size[:-2]) & (size[1:-1] <= size[2:]) & (size[1:-1] > 0) & same_piece[1:] & same_piece[:-1]
     index = 1 + np.nonzero(inner & (size[1:-1] < 1e-2 * scale) & (np.sign(slopes[:-2]) == np.sign(slopes[2:])))[0]
-    low, high = grid[index - 1], grid[index + 1]
-    golden = (np.sqrt(5) - 1) / 2
-    for _ in range(50):
-        a, b = high - golden * (high - low), low + golden * (high - low)
-        better_left = np.abs(target.value_and_slope(a)[1]) < np.abs(target.value_and_slope(b)[1])
-        low, high = np.where(better_left, low, a), np.where(better_left, b, high)
-    points = (low + high) / 2
+    points = golden_section(lambda z: np.abs(target.value_and_slope(z)[1]), grid[index - 1], grid[index + 1]).middle
     if not points.size:
         return points
     return points[np.abs(target.value_and_slope(points)[1]) < 1e-9 * scale]
@@ -214,18 +205,14 @@ def _flat_ends(target: Target, grid: np.ndarray) -> np.ndarray:
     long_run[1:-1] = equal[1:-1] & (equal[:-2] | equal[2:])
     starts = np.nonzero(long_run[1:] & ~long_run[:-1])[0] + 1
     stops = np.nonzero(~long_run[1:] & long_run[:-1])[0] + 1
-    ends = []
+    outside, within, level = [], [], []
     for index, inside in ((starts, 1), (stops, -1)):
         for i in index:
-            flat_value, low, high = values[i], grid[i - inside], grid[i]
-            if values[i - inside] == flat_value:
-                continue
-            for _ in range(60):
-                middle = (low + high) / 2
-                is_flat = target.numpy(np.array([[middle]]))[0] == flat_value
-                low, high = (low, middle) if is_flat else (middle, high)
-            ends.append((low + high) / 2)
-    return np.array(ends)
+            if values[i - inside] != values[i]:
+                outside.append(grid[i - inside])
+                within.append(grid[i])
+                level.append(values[i])
+    return halving(lambda z: target.numpy(z[:, None]) == np.array(level), np.array(outside), np.array(within)).middle
 
 
 def _merge(breaks: np.ndarray, others: np.ndarray) -> np.ndarray:

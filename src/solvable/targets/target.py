@@ -109,14 +109,14 @@ class Target:
         self._check_shape(z.shape)
         if self.expression is not None:
             return evaluate(self.expression, [z[..., i] for i in range(self.projections)], np)
-        (values,) = _in_chunks(self._compiled_value, z.reshape(-1, self.projections))
+        (values,) = _on_points(self._compiled_value, z.reshape(-1, self.projections))
         return values.reshape(z.shape[:-1])
 
     def value_and_slope(self, z: Any) -> tuple[np.ndarray, np.ndarray]:
         """g(z) and dg/dz in float64, elementwise on an array z of any shape; for one projection only."""
         self._need_one_projection("value_and_slope")
         z = np.asarray(z, dtype=np.float64)
-        value, slope = _in_chunks(self._compiled_slope, z.reshape(-1, 1))
+        value, slope = _on_points(self._compiled_slope, z.reshape(-1, 1))
         return value.reshape(z.shape), slope.reshape(z.shape)
 
     @functools.cached_property
@@ -192,15 +192,12 @@ def _whole(name: str, value: Any) -> int:
     return int(value)
 
 
-def _in_chunks(function: Callable[[np.ndarray], tuple[Any, ...]], points: np.ndarray) -> list[np.ndarray]:
-    """Apply a compiled function to rows of `points`, `CHUNK` at a time, in double precision."""
+def _on_points(function: Callable[[np.ndarray], tuple[Any, ...]], points: np.ndarray) -> tuple[np.ndarray, ...]:
+    """A compiled function at the rows of `points`, `CHUNK` at a time."""
     import jax
 
-    from solvable.core.precision import float64
+    from solvable.numerics.batches import in_batches
 
-    padded = np.ones((max(1, -(-len(points) // CHUNK)) * CHUNK, points.shape[1]))
-    padded[: len(points)] = points
     # Also right when called while another function is being traced: the points are numbers, not tracers.
     with jax.ensure_compile_time_eval():
-        parts = [float64(function)(padded[i : i + CHUNK]) for i in range(0, len(padded), CHUNK)]
-    return [np.concatenate([np.asarray(part[k]) for part in parts])[: len(points)] for k in range(len(parts[0]))]
+        return in_batches(function, points, batch=CHUNK, alone=False)

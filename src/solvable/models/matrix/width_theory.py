@@ -28,8 +28,9 @@ import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
+from solvable.numerics.roots import crossing
 from solvable.spectra import Law
-from solvable.spectra.upper_part import Moments, UpperPart, crossing
+from solvable.spectra.upper_part import Moments, UpperPart
 
 _PER_DECADE = 20
 """Values of delta in which roots are looked for, per factor of ten."""
