@@ -79,6 +79,13 @@ class Dense:
         return (residual.T @ self.X).T
 
 
+@dataclasses.dataclass(frozen=True)
+class DenseOnMatrices(Dense):
+    """The same on the entries of matrices of a given `shape`, row by row."""
+
+    shape: tuple[int, int]
+
+
 class Features(Protocol):
     """n symmetric feature matrices G of size d."""
 

@@ -32,7 +32,7 @@ def in_batches(
     @float64
     def run(start: int) -> Any:
         found = function(*jax.tree.map(lambda leaf: _filled(leaf[start : start + length], length), rows))
-        return jax.tree.map(lambda leaf: np.array(leaf[: max(count - start, 0)]), found)
+        return jax.tree.map(lambda leaf: np.array(leaf)[: max(count - start, 0)], found)
 
     first, *others = range(0, max(count, 1), length)
     parts = [run(first)]

@@ -16,7 +16,7 @@ _SMALLEST_V = 1e-16
 class GaussianOutput(BayesOutput):
     r"""Linear labels with noise of variance $\Delta$, for which $g = (y - \omega)/(\Delta + V)$ and
 
-        E g^2 = 1 / (Delta + V).
+    E g^2 = 1 / (Delta + V).
     """
 
     noise: float = 0.0
@@ -39,8 +39,8 @@ class GaussianLabels:
 
     With `scattered` it measures V by the scatter of the residuals beyond the noise,
     $V = \mathrm{mean}((y - \Omega)_\mu^2 - noise_\mu)$, instead of $1 - |\hat w|^2/N$. The norm of a finite teacher
-    differs from that of its law, by a relative 1/d for matrices, which would hide perfect recovery. And when an estimate
-    is too large the scatter says so, while the other V vanishes and locks the error in.
+    differs from that of its law, by a relative 1/d for matrices, which would hide perfect recovery. And when an
+    estimate is too large the scatter says so, while the other V vanishes and locks the error in.
     """
 
     y: np.ndarray

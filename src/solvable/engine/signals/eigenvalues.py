@@ -3,7 +3,7 @@ r"""A symmetric matrix of known eigenvalues and uniformly random eigenvectors.
 The unknown w holds the N = d(d+1)/2 entries of $A^* - m I$ (those off the diagonal times $\sqrt 2$) scaled to $|w|^2 =
 N$, m and $\sigma^2$ being the mean and the variance of the law of eigenvalues: the trace is known from the law. Seen at
 precision qhat it is $A^* + \sqrt D Z$ with $D = \sigma^2/\hat q$ and Z a Gaussian symmetric matrix. The best estimate
-keeps the eigenvectors and shrinks the eigenvalues [bun2016rotational, maillard2022perturbative].
+keeps the eigenvectors and shrinks the eigenvalues [bun2016rotational, biane1997free].
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from solvable.core.precision import float64
 from solvable.engine.amp import precision_from_norm
 from solvable.engine.operators import PackedFeatures
 from solvable.engine.sides import SignalStep
@@ -28,6 +29,7 @@ _EDGE = 0.7
 """Width over which the denoiser is smoothed, in units of that of an edge and of its slope inside the bulk."""
 _LEAST_PRECISION = 1e-9
 _KNOWN = 1e-14
+_TURNS = 64
 
 
 class EigenvalueSignal(SpectralSignal):
@@ -50,18 +52,45 @@ class EigenvalueSignal(SpectralSignal):
         return f"EigenvalueSignal({self.law})"
 
     @functools.cached_property
+    @float64
+    def _moments(self) -> tuple[float, float, float]:
+        """The mean of the law, its variance (0 where all eigenvalues are one), and its information dimension."""
+        variance, second = float(self.law.variance), float(self.law.second_moment)
+        if variance <= _KNOWN * second:
+            return float(self.law.mean), 0.0, 0.0
+        return float(self.law.mean), variance, 1 - float(np.sum(np.asarray(self.law.atoms[1]) ** 2))
+
+    @property
     def known(self) -> bool:
         """Whether all eigenvalues are one."""
-        return float(self.law.variance) <= _KNOWN * float(self.law.second_moment)
+        return self._moments[1] == 0
 
-    @functools.cached_property
+    @property
+    def mean(self) -> float:
+        """The mean of the law."""
+        return self._moments[0]
+
+    @property
     def variance(self) -> float:
         """The variance of the law, the unit of D; 1 where there is none."""
-        return 1.0 if self.known else float(self.law.variance)
+        return self._moments[1] or 1.0
+
+    @property
+    def dimension(self) -> float:
+        return self._moments[2]
 
     @functools.cached_property
-    def dimension(self) -> float:
-        return 0.0 if self.known else 1 - float(np.sum(np.asarray(self.law.atoms[1]) ** 2))
+    @float64
+    def _bend(self) -> float:
+        r"""The third free cumulant squared, for unit variance, less one: the free Fisher information of Y over
+        $\sqrt D$ is $1/(1 + \hat q) + \kappa_3^2 \hat q^3$ to that order. The cumulant is the third central moment,
+        here a contour integral.
+        """
+        low, high = (float(end) for end in self.law.ends)
+        radius = 2 * max(high - self.mean, self.mean - low)
+        turn = radius * np.exp(1j * np.pi * (np.arange(_TURNS) + 0.5) / _TURNS)
+        third = np.mean(np.real(turn**4 * np.asarray(self.law.stieltjes(self.mean + turn))))
+        return float(third**2 / self.variance**3) - 1
 
     def measured(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return (np.zeros(len(qhat)), np.zeros(len(qhat))) if self.known else super().measured(qhat)
@@ -103,7 +132,7 @@ class EigenvalueDenoiser:
 
     def __init__(self, signal: EigenvalueSignal, operator: PackedFeatures, by_norm: bool = True):
         self._law, self._operator, self._by_norm = signal.law, operator, by_norm
-        self._mean, self._variance = float(signal.law.mean), signal.variance
+        self._mean, self._variance = signal.mean, signal.variance
         self._scale = np.sqrt(operator.dimension / (operator.size * self._variance))
 
     def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:

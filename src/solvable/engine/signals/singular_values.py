@@ -8,15 +8,15 @@ singular values [troiani2022optimal].
 from __future__ import annotations
 
 import functools
-import math
-from typing import Protocol
 
 import numpy as np
 
 from solvable.core.precision import float64
 from solvable.engine.amp import precision_from_norm
+from solvable.engine.operators import DenseOnMatrices
 from solvable.engine.sides import SignalStep
 from solvable.engine.signals.spectral import SpectralSignal
+from solvable.numerics.batches import in_batches, rounded_up_to_power
 from solvable.spectra import ProductWishart
 from solvable.spectra.rectangular import RectangularSum, rectangular_sums
 from solvable.spectra.rectangular_denoising import optimal_singular_values_of, rectangular_mmse_forms
@@ -47,6 +47,11 @@ class SingularValueSignal(SpectralSignal):
         rho = min(self.rho, 1.0, self.beta)
         return 1.0 if rho in (1.0, self.beta) else rho * (1 + self.beta - rho) / self.beta
 
+    @property
+    def _bend(self) -> float:
+        """Odd cumulants of singular values vanish: up to this order the entries are Gaussian."""
+        return -1.0
+
     def _denoised(self, qhat: np.ndarray) -> tuple[np.ndarray, ...]:
         """The numerical error is the difference of the two formulas, or the mass that the quadrature misses where one
         of them suffers from cancellation."""
@@ -58,21 +63,15 @@ class SingularValueSignal(SpectralSignal):
         error = np.minimum(np.abs(by_score - by_square), lost)
         return np.where(kappa < 1, by_score, by_square), np.where(kappa < 1, 1 - by_score, learned), error
 
-    def denoiser(self, operator: Shaped) -> SingularValueDenoiser:
+    def denoiser(self, operator: DenseOnMatrices) -> SingularValueDenoiser:
         return SingularValueDenoiser(self, operator.shape)
-
-
-class Shaped(Protocol):
-    """An operator on the entries of a matrix of this shape, row by row."""
-
-    shape: tuple[int, int]
 
 
 class SingularValueDenoiser:
     r"""The denoiser of a matrix of a given shape (d, L).
 
-    $B/A = S^* + \sqrt\kappa Z$ with $\kappa = 1/A$. Its singular values are shrunk, and the response is mmse(kappa), the
-    mean posterior variance of an entry.
+    $B/A = S^* + \sqrt\kappa Z$ with $\kappa = 1/A$. Its singular values are shrunk, and the response is mmse(kappa),
+    the mean posterior variance of an entry.
     """
 
     def __init__(self, signal: SingularValueSignal, shape: tuple[int, int]):
@@ -91,8 +90,12 @@ class SingularValueDenoiser:
         """The shrunk singular values and mmse(kappa)."""
         found = RectangularSum(*(part[0] for part in _sums(self._law, self._aspect, np.array([kappa]))))
         # Filled up to a power of two, so that few sizes are ever compiled.
-        padded = np.pad(x, (0, _SHORTEST * 2 ** math.ceil(math.log2(max(len(x) / _SHORTEST, 1))) - len(x)), "edge")
-        shrunk = np.asarray(optimal_singular_values_of(self._law, self._aspect, found, padded))[: len(x)]
+        shrunk = in_batches(
+            lambda x: optimal_singular_values_of(self._law, self._aspect, found, x),
+            x,
+            batch=rounded_up_to_power(len(x), _SHORTEST),
+            alone=False,
+        )
         by_score, by_square = rectangular_mmse_forms(1.0, found)
         return shrunk, float(by_score if kappa < 1 else by_square)
 

@@ -16,13 +16,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from solvable.core.precision import float64
 from solvable.engine.sides import BayesSignal
 from solvable.numerics.batches import in_batches
 from solvable.numerics.interpolation import PiecewiseChebyshev, chebyshev_nodes, fit
 
-_LEAST, _MOST = 1e-5, 1e12
-"""Below, overlap / qhat is linear in qhat, to 1e-10; above, mmse = dimension / qhat, to 1e-6 at worst."""
+_LEAST = 1e-5
+"""For a bend of order one the overlap is qhat (1 + bend qhat) below, to 1e-10."""
+_MOST = 1e12
+"""mmse = dimension / qhat above, to 1e-6 at worst."""
 _LIMIT_ERROR = 1e-6
 _PANELS, _DEGREE, _ROUNDS = 5, 12, 10
 _TRUNCATION = 1e-10
@@ -35,8 +36,23 @@ class SpectralSignal(BayesSignal):
     def _denoised(self, qhat: np.ndarray) -> tuple[np.ndarray, ...]:
         """mmse, overlap = 1 - mmse without cancellation, and the numerical error; compiled for few lengths only."""
 
+    @property
+    @abc.abstractmethod
+    def _bend(self) -> float:
+        """The overlap is qhat (1 + bend qhat) as qhat falls."""
+
     def measured(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        V, _, error = self._parts(np.asarray(qhat, float))
+        qhat = np.asarray(qhat, float)
+        V, error = np.ones(len(qhat)), np.zeros(len(qhat))
+        near, far = (qhat > 0) & (qhat < _LEAST), qhat > _MOST
+        if near.any():
+            near &= qhat < self._least
+            V[near] = 1 - self._near(qhat[near])
+        inside = (qhat > 0) & ~near & ~far
+        if inside.any():
+            V[inside], _, error[inside] = in_batches(self._denoised, qhat[inside])
+        V[far] = self._far(qhat[far])
+        error[far] = _LIMIT_ERROR * V[far]
         return V, error
 
     def mmse(self, qhat: np.ndarray) -> np.ndarray:
@@ -57,20 +73,6 @@ class SpectralSignal(BayesSignal):
 
         return self._read(qhat, inside, lambda q: q * self._near(q) / 4, beyond)
 
-    @float64
-    def _parts(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """mmse, overlap and the numerical error, (k,) each."""
-        V, overlap, error = np.ones(len(qhat)), np.zeros(len(qhat)), np.zeros(len(qhat))
-        low, inside, high = (qhat < _LEAST) & (qhat > 0), (qhat >= _LEAST) & (qhat <= _MOST), qhat > _MOST
-        if low.any():
-            overlap[low] = self._near(qhat[low])
-            V[low] = 1 - overlap[low]
-        if inside.any():
-            V[inside], overlap[inside], error[inside] = in_batches(self._denoised, qhat[inside])
-        V[high] = self._far(qhat[high])
-        overlap[high], error[high] = 1 - V[high], _LIMIT_ERROR * V[high]
-        return V, overlap, error
-
     def _far(self, qhat: np.ndarray) -> np.ndarray:
         """mmse where almost all is known."""
         return self.dimension / qhat
@@ -80,24 +82,27 @@ class SpectralSignal(BayesSignal):
         return qhat * (1 + self._bend * qhat)
 
     @functools.cached_property
-    @float64
-    def _bend(self) -> float:
-        return (float(in_batches(self._denoised, np.array([_LEAST]))[1][0]) / _LEAST - 1) / _LEAST
+    def _table(self) -> _Table:
+        rough = 10 * (self._bend * self._least) ** 2
+        return _Table.of(
+            lambda x: in_batches(self._denoised, np.exp(x))[:2], np.log(self._least), max(_TRUNCATION, rough)
+        )
 
     @functools.cached_property
-    def _table(self) -> _Table:
-        return _Table.of(lambda x: self._parts(np.exp(x))[:2])
+    def _least(self) -> float:
+        """Where the limit of a small qhat is as true as what is left of the overlap by rounding, about 1e-16/qhat."""
+        return _LEAST / (1 + abs(self._bend)) ** (2 / 3)
 
-    @staticmethod
     def _read(
+        self,
         qhat: np.ndarray,
         inside: Callable[[np.ndarray], np.ndarray],
         near: Callable[[np.ndarray], np.ndarray],
         far: Callable[[np.ndarray], np.ndarray],
     ) -> np.ndarray:
         qhat = np.asarray(qhat, float)
-        value = inside(np.log(np.clip(qhat, _LEAST, _MOST)))
-        value = np.where(qhat < _LEAST, near(np.minimum(qhat, _LEAST)), value)
+        value = inside(np.log(np.clip(qhat, self._least, _MOST)))
+        value = np.where(qhat < self._least, near(np.minimum(qhat, self._least)), value)
         return np.where(qhat > _MOST, far(np.maximum(qhat, _MOST)), value)
 
 
@@ -111,20 +116,22 @@ class _Table:
     integral: PiecewiseChebyshev
 
     @classmethod
-    def of(cls, function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> _Table:
-        """The table of a function that gives (mmse, overlap) at an array of x."""
+    def of(
+        cls, function: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], low: float, truncation: float
+    ) -> _Table:
+        """The table of a function that gives (mmse, overlap) at an array of x, from `low` on."""
         done: list[tuple[np.ndarray, np.ndarray]] = []  # the edges of a panel; log mmse and log overlap at its nodes
-        low, high = np.log(_LEAST), np.log(_MOST)
+        high = np.log(_MOST)
         edges = np.concatenate([np.linspace(low, 0, _PANELS), np.linspace(0, high, 2 * _PANELS)[1:]])
         panels = np.stack([edges[:-1], edges[1:]], -1)
         for rounds in reversed(range(_ROUNDS)):
             nodes = np.concatenate([chebyshev_nodes(panel, _DEGREE) for panel in panels])
             values = np.log(np.maximum(np.stack(function(nodes.ravel())).reshape(2, *nodes.shape), 1e-300))
             error = np.max([np.abs(fit(edges, _DEGREE, part).coefficients[:, -2:]).max(1) for part in values], 0)
-            rough = (error > _TRUNCATION) & (rounds > 0)
-            done += [(panel, part) for panel, part, keep in zip(panels, values.swapaxes(0, 1), ~rough, strict=True) if keep]
-            middle = panels[rough].mean(1)
-            panels = np.concatenate([np.stack([panels[rough, 0], middle], -1), np.stack([middle, panels[rough, 1]], -1)])
+            rough = (error > truncation) & (rounds > 0)
+            done += zip(panels[~rough], values[:, ~rough].swapaxes(0, 1), strict=True)
+            halved = np.insert(panels[rough], 1, panels[rough].mean(1), axis=1)
+            panels = np.concatenate([halved[:, :2], halved[:, 1:]])
             if not len(panels):
                 break
         done.sort(key=lambda one: one[0][0])
@@ -140,7 +147,7 @@ def _integral(edges: np.ndarray, rate: np.ndarray) -> PiecewiseChebyshev:
     half = np.diff(edges)[:, None] / 2
     series = half * chebyshev.chebint(fit(edges, _DEGREE, rate).coefficients, lbnd=-1, axis=1)
     whole = series.sum(1)
-    start = np.concatenate([[_LEAST**2 / 2], whole]).cumsum()[:-1]
+    start = np.concatenate([[np.exp(2 * edges[0]) / 2], whole]).cumsum()[:-1]
     turn = np.searchsorted(edges, -1e-12)  # the panel that starts at x = 0, where overlap + error integrates to qhat
     start[turn:] += 1 - 2 * start[turn]
     series[:, 0] += start

@@ -59,7 +59,7 @@ class Bracket(Solver):
             field=_matrices(qhat),
             free_entropy=np.full(len(gain), np.nan),
             status=np.where(residual < _ACCEPTED, int(Status.CONVERGED), int(Status.MAX_STEPS)),
-            uncertainty=_matrices(error),
+            uncertainty=error,
             residual=residual,
             iterations=evaluations,
         )
@@ -82,7 +82,7 @@ class Bracket(Solver):
         return self.output.information(_matrices(V))[:, 0, 0]
 
     def _search(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
-        """qhat, V, its error, the residual and the evaluations at each gain; what is finished is not evaluated again."""
+        """qhat, V, its error, the residual and the evaluations at each gain; what is finished is left alone."""
         found, evaluations = np.zeros((2, len(gain))), np.zeros(len(gain), int)
 
         def excess(log_qhat: np.ndarray, active: np.ndarray) -> np.ndarray:
@@ -103,7 +103,7 @@ class Bracket(Solver):
                 secant = guess - value * (guess - before) / (value - value_before)
             # The slope of the excess is between 0 and 1, so that a step of its value does not pass the solution.
             secant = np.where(np.isfinite(secant), secant, guess - value)
-            # Where the excess is flat, at a threshold, secants creep from one side: every third step halves the bracket.
+            # Where the excess is flat, at a threshold, secants creep from one side: every third step is a halving.
             halve = ~((secant > low) & (secant < high)) | (step % 3 == 2)
             new = np.where(halve, (low + high) / 2, secant)
             active = np.flatnonzero((np.abs(value) > _ACCURACY) & (high - low > 1e-15 * np.abs(high)))

@@ -9,8 +9,7 @@ import pytest
 
 import solvable as sv
 from solvable.core.precision import float64
-from solvable.models.matrix import nuclear_theory, thresholds  # noqa: F401 - registers theories and thresholds
-from solvable.models.matrix.recovery import interpolation, nuclear_recovery
+from solvable.models.matrix.recovery import interpolation, least_trace_recovery
 from solvable.spectra import Discrete, MarchenkoPastur
 
 # Least-trace recovery, computed independently with SciPy to 1e-8.
@@ -52,11 +51,11 @@ def test_a_network_wider_than_the_dimension(rho):
 
 @float64
 def test_narrow_networks():
-    assert nuclear_recovery(MarchenkoPastur(1e-5)) / 1e-5 == pytest.approx(2.950011, abs=1e-6)
+    assert least_trace_recovery(MarchenkoPastur(1e-5)) / 1e-5 == pytest.approx(2.950011, abs=1e-6)
     for rho in (1e-7, 1e-10):
         series = 3 - 10 / 7 * (15 * math.pi * rho / 2) ** 0.4
-        assert nuclear_recovery(MarchenkoPastur(rho)) / rho == pytest.approx(series, abs=10 * rho**0.6)
-    assert nuclear_recovery(MarchenkoPastur(1 - 1e-9)) == pytest.approx(0.5, abs=1e-12)
+        assert least_trace_recovery(MarchenkoPastur(rho)) / rho == pytest.approx(series, abs=10 * rho**0.6)
+    assert least_trace_recovery(MarchenkoPastur(1 - 1e-9)) == pytest.approx(0.5, abs=1e-12)
 
 
 def test_noise():

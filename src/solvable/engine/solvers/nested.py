@@ -1,4 +1,4 @@
-r"""Solving the two equations of `nuclear_equations` for D and the cut u, at many points at once.
+r"""Square loss and a penalty on the trace: the two equations of `signals.trace` for D and the cut u, at many points.
 
 The unknowns are log D and $s = u/\delta$. With $a = \theta/\delta$, $b = 1 - Df/(2\alpha)$, both not negative, and
 $m = \lambda/(4\alpha\delta)$ the equations read
@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.models.matrix.nuclear_equations import Thresholded, thresholded
+from solvable.engine.signals.trace import Thresholded, thresholded
+from solvable.numerics.roots import crossing, halving
 from solvable.spectra import Law
 
 TOLERANCE = 1e-12
@@ -109,7 +110,6 @@ def solve_interpolating(law: Law, noise: float, alpha: float, largest: float) ->
     There b = 0 has a second solution with theta < 0 close by, on the other side of `largest`, which misleads a search.
     So D is bracketed below `largest`, and at each D the cut is the root of b alone.
     """
-    from scipy.optimize import brentq  # loaded when needed: it takes long to import
 
     def at(log_D: float) -> tuple[Thresholded, Equations, float]:
         """The integrals and equations at D and the cut where b = 0."""
@@ -118,15 +118,14 @@ def solve_interpolating(law: Law, noise: float, alpha: float, largest: float) ->
         def b(s: float) -> float:
             return 1 - float(thresholded(law, np.exp([log_D]), np.array([s * delta])).Df[0]) / (2 * alpha)
 
-        s = float(brentq(b, low, high, xtol=1e-14, rtol=1e-14))  # type: ignore[arg-type]
+        s = crossing(b, -reach, reach, 1e-14)
         integrals = thresholded(law, np.exp([log_D]), np.array([s * delta]))
         args = np.array([alpha]), np.exp([log_D]), np.array([s * delta])
         return integrals, equations(integrals, noise, 0.0, *args), s * delta
 
     top, bottom = np.log(largest), np.log(largest) - 1.0
     reach = (float(np.max(np.abs(np.array(law.ends)))) + 1) / np.exp(bottom / 2) + 3
-    low, high = -reach, reach
-    log_D = float(brentq(lambda log_D: float(at(log_D)[1].E2[0]), bottom, top, xtol=1e-14, rtol=1e-14))  # type: ignore[arg-type]
+    log_D = crossing(lambda log_D: -float(at(log_D)[1].E2[0]), bottom, top, 1e-14)
     integrals, found, u = at(log_D)
     solved = np.abs(found.E2) < ACCEPTED
     return Solution(np.exp([log_D]), np.array([u]), integrals, np.abs(found.E2), np.ones(1, int), solved)
@@ -222,11 +221,12 @@ def _start(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> tuple[n
     """log D and s as if R were pure noise, for which D = (E A^2 + Delta/2) / (2 alpha) and E1 is explicit in theta."""
     D = (float(law.second_moment) + noise / 2) / (2 * alpha)
     m = penalty / (4 * alpha * np.sqrt(D))
-    low, high = np.zeros_like(alpha), np.maximum(2.0, m)
-    for _ in range(30):
-        t = (low + high) / 2  # theta/delta; with t = 2 cos(phi) the semicircle's integrals beyond t are
+
+    def beyond(t: np.ndarray) -> np.ndarray:
+        """Whether theta/delta = t is too large; with t = 2 cos(phi) the semicircle has explicit integrals beyond."""
         phi = np.arccos(np.minimum(t / 2, 1.0))
         first, second = 4 / (3 * np.pi) * np.sin(phi) ** 3, (phi - np.sin(4 * phi) / 4) / np.pi
-        small = t * (1 - (second - t * first) / (2 * alpha)) < m
-        low, high = np.where(small, t, low), np.where(small, high, t)
+        return t * (1 - (second - t * first) / (2 * alpha)) >= m
+
+    t = halving(beyond, np.zeros_like(alpha), np.maximum(2.0, m), 29).middle
     return np.log(D), np.where(t < 2, t / 2, (t + np.sqrt(np.maximum(t**2 - 4, 0.0))) / 2)

@@ -12,6 +12,8 @@ With $D = \delta^2$ and $Q = E A^2$,
 
 As the penalty vanishes k = min(2 alpha, 1): the labels are interpolated up to alpha = 1/2, where with noise the error
 diverges; beyond, this is least squares.
+
+Runs solve the normal equations by iterations that never form a matrix of d^2 unknowns.
 """
 
 from __future__ import annotations
@@ -22,19 +24,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.registry import theory
-from solvable.core.results import Prediction
+from solvable.core.registry import simulation, theory
+from solvable.core.results import Outcome, Prediction
 from solvable.core.status import Status
+from solvable.engine.operators import Features
 from solvable.models.matrix.learners import Lazy
-from solvable.models.matrix.matrix_model import MatrixModel
-from solvable.models.matrix.matrix_sensing import MatrixSensing
-from solvable.models.matrix.quadratic_network import QuadraticNetwork
+from solvable.models.matrix.model import MatrixData, MatrixModel, errors
 
 _ROUNDING = 1e-15
+_TOLERANCE = 1e-10
+_STEPS = 20_000
 
 
-@theory(QuadraticNetwork, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
-@theory(MatrixSensing, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
+@theory(MatrixModel, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
 def lazy(model: MatrixModel, learner: Lazy, alpha: np.ndarray) -> Prediction:
     """The errors and the loss of ridge regression; differentiable in the penalty, the noise and the law."""
     metrics, delta, rounding = _ridge(model.law.second_moment, model.noise, learner.penalty, np.ravel(alpha))
@@ -77,3 +79,37 @@ def shrinkage(alpha: Any, penalty: Any) -> jax.Array:
     gap = (1 - 2 * alpha) ** 2 + penalty * (2 + 4 * alpha + penalty)
     root = jnp.where(gap > 0, jnp.sqrt(jnp.where(gap > 0, gap, 1.0)), 0.0)
     return 4 * alpha / (1 + 2 * alpha + penalty + root)
+
+
+@simulation(MatrixModel, Lazy, references=("chizat2019lazy",))
+def run_lazy(model: MatrixModel, learner: Lazy, data: MatrixData, rng: np.random.Generator) -> Outcome:
+    """The ridge estimate; without penalty the least squares solution of least norm."""
+    operator, penalty, d = data.operator, float(learner.penalty), data.operator.size
+    S, iterations, converged = ridge(operator, data.y, penalty * d)
+    residual = data.y - operator.forward(S)
+    metrics = errors(S, data.truth) | {
+        "training_error": float(np.mean(residual**2)),
+        "training_loss": float(residual @ residual) / d**2 + penalty / d * float(np.sum(S**2)),
+    }
+    return Outcome(metrics, S, converged, details={"iterations": iterations})
+
+
+def ridge(operator: Features, labels: np.ndarray, decay: float) -> tuple[np.ndarray, int, bool]:
+    r"""The symmetric S that minimises $\sum_\mu (y_\mu - \mathrm{Tr}[G_\mu S])^2 + decay\,\|S\|_F^2$, by LSQR from 0.
+
+    Every iterate is a combination of features, so that the limit without decay is the minimiser of least norm, and all
+    of them are symmetric. Returns S, the number of steps and whether the residual or its gradient fell below the
+    tolerance.
+    """
+    from scipy.sparse.linalg import LinearOperator, lsqr  # loaded when needed: it takes long to import
+
+    d = operator.size
+    linear = LinearOperator(
+        shape=(operator.samples, d * d),
+        matvec=lambda vector: operator.forward(vector.reshape(d, d)),  # pyright: ignore[reportCallIssue]
+        rmatvec=lambda g: operator.adjoint(np.ravel(g)).ravel(),  # pyright: ignore[reportCallIssue]
+        dtype=np.float64,
+    )
+    options = {"atol": _TOLERANCE, "btol": _TOLERANCE, "conlim": 0, "iter_lim": _STEPS}
+    vector, stop, iterations, *_ = lsqr(linear, labels, damp=np.sqrt(decay), **options)
+    return vector.reshape(d, d), int(iterations), stop != 7

@@ -1,4 +1,4 @@
-"""Trace-penalised least squares, ridge regression and gradient descent on matrix models at finite size."""
+"""Trace-penalised least squares on matrix models at finite size, by convex optimisation and by training networks."""
 
 from __future__ import annotations
 
@@ -10,25 +10,17 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.core.learners import BayesOptimal
-from solvable.models.matrix import MatrixSensing, QuadraticNetwork, lazy_algorithm, nuclear_algorithm
-from solvable.models.matrix.instance import scores
-from solvable.models.matrix.lazy_algorithm import ridge
-from solvable.models.matrix.learners import GradientDescent, Lazy, NuclearNorm
-from solvable.models.matrix.network_descent import NetworkDescent, gradient_descent
-from solvable.models.matrix.nuclear_algorithm import (
-    ProximalGradient,
-    duality_gap,
-    hidden_units,
-    largest_square,
-    minimise,
-)
-from solvable.models.matrix.operators import QuadraticFeatures
-from solvable.spectra import Discrete, MarchenkoPastur, Semicircle
+from solvable.engine.operators import QuadraticFeatures
+from solvable.models.matrix import MatrixSensing, QuadraticNetwork
+from solvable.models.matrix.learners import NuclearNorm
+from solvable.models.matrix.nuclear import convex
+from solvable.models.matrix.nuclear.convex import ProximalGradient, duality_gap, hidden_units, largest_square, minimise
+from solvable.models.matrix.nuclear.descent import NetworkDescent
+from solvable.spectra import Semicircle
 
 VALUES = {
     entry["id"]: entry
-    for entry in json.loads((Path(__file__).parents[1] / "reference" / "quadratic_values.json").read_text())
+    for entry in json.loads((Path(__file__).parents[3] / "reference" / "quadratic_values.json").read_text())
 }
 CASES = [(0.5, 0.6, 0.5, 0.2), (0.2, 0.3, 0.1, 0.05), (1.5, 0.4, 0.5, 0.3)]
 """(rho, alpha, noise, penalty)"""
@@ -161,7 +153,7 @@ def test_two_ways_to_a_small_penalty_agree(monkeypatch):
     data, penalty = instance(0.3, 0.2, 0.1, d=12), 2e-2
     found = []
     for share in (0.0, 1.0):  # at once, or through larger penalties
-        monkeypatch.setattr(nuclear_algorithm, "_SMALL", share)
+        monkeypatch.setattr(convex, "_SMALL", share)
         found.append(
             minimise(ProximalGradient(data.operator, np.random.default_rng(0)), data.operator, data.y, penalty)
         )
@@ -253,105 +245,6 @@ def test_nuclear_norm_of_a_matrix_that_is_not_positive():
     assert outcome.converged and np.linalg.eigvalsh(outcome.estimate)[0] > -1e-12
 
 
-@pytest.mark.parametrize("alpha", [0.2, 0.7])
-@pytest.mark.parametrize("penalty", [0.0, 0.3])
-def test_lazy_is_ridge_regression(alpha, penalty):
-    model, d = QuadraticNetwork(0.5, 0.5), 10
-    outcome = sv.simulate(model, Lazy(penalty), alpha=alpha, d=d)
-    data = redrawn(model, alpha, d)
-    G = design(data.operator)
-    if penalty:
-        expected = np.linalg.solve(G.T @ G + penalty * d * np.eye(d * d), G.T @ data.y)
-    else:
-        expected = np.linalg.pinv(G) @ data.y
-    np.testing.assert_allclose(outcome.estimate.ravel(), expected, atol=1e-7)
-    np.testing.assert_allclose(outcome.estimate, outcome.estimate.T, atol=1e-12)
-    fit = np.sum((data.y - G @ expected) ** 2)
-    assert outcome.converged and "rank" not in outcome.metrics
-    assert outcome["training_loss"] == pytest.approx(fit / d**2 + penalty / d * np.sum(expected**2), abs=1e-9)
-    assert outcome["training_error"] == pytest.approx(fit / len(data.y), abs=1e-9)
-    assert outcome["generalization_error"] == pytest.approx(2 * np.sum((expected - data.truth.ravel()) ** 2) / d)
-
-
-def test_ridge_that_is_cut_short_says_so(monkeypatch):
-    monkeypatch.setattr(lazy_algorithm, "_STEPS", 2)
-    data = instance()
-    assert not ridge(data.operator, data.y, 1.0)[2]
-
-
-def test_one_step_of_gradient_descent_follows_the_gradient():
-    data, d = instance(d=6), 6
-    W = np.random.default_rng(1).standard_normal((data.width, d))
-
-    def loss(W):
-        return np.sum((data.y - data.operator.forward(W.T @ W / np.sqrt(W.size))) ** 2) / 4
-
-    gradient, h = np.zeros_like(W), 1e-5
-    for place in np.ndindex(*W.shape):
-        bump = np.zeros_like(W)
-        bump[place] = h
-        gradient[place] = (loss(W + bump) - loss(W - bump)) / (2 * h)
-    after = gradient_descent(data.operator, data.y, W, step=1e-3, max_steps=1, tolerance=1e-12)
-    moved = W - 1e-3 * gradient
-    np.testing.assert_allclose(after.S, moved.T @ moved / np.sqrt(W.size), atol=1e-9)
-    assert (after.iterations, after.step, after.converged) == (1, 1e-3, False)
-
-
-def test_gradient_descent_halves_a_step_that_would_diverge():
-    data = instance(alpha=4.0, noise=0.0, d=10)
-    W = np.random.default_rng(1).standard_normal((data.width, 10))
-    found = gradient_descent(data.operator, data.y, W, step=5.0, max_steps=3000, tolerance=1e-8)
-    assert found.converged and 1e-4 < found.step < 1
-    assert scores(found.S, data.truth)["estimation_error"] < 1e-6
-
-
-def test_gradient_descent_stops_where_noise_cannot_be_fitted():
-    data = instance(alpha=3.0, noise=0.5, d=10)
-    W = np.random.default_rng(1).standard_normal((data.width, 10))
-    found = gradient_descent(data.operator, data.y, W, step=0.1, max_steps=5000, tolerance=1e-8)
-    assert found.converged and found.iterations < 5000
-    slope = data.operator.adjoint(data.y - data.operator.forward(found.S)) @ found.S
-    assert np.abs(slope).max() < 1e-2 * np.abs(data.operator.adjoint(data.y)).max()
-
-
-def test_average_of_runs_on_the_same_data():
-    model, d = QuadraticNetwork(0.5, 0.0, "gaussian"), 16
-    outcome = sv.simulate(model, GradientDescent(runs=4, tolerance=1e-6), alpha=0.2, d=d)
-    data = redrawn(model, 0.2, d)
-    assert outcome.converged
-    assert outcome["training_error"] == pytest.approx(np.mean((data.y - data.operator.forward(outcome.estimate)) ** 2))
-    assert outcome["training_error"] < 1e-6  # the labels are linear in S: an average of fits is a fit
-    assert outcome["estimation_error"] < outcome.details["single_run_error"]
-    assert outcome["estimation_error"] == pytest.approx(scores(outcome.estimate, data.truth)["estimation_error"])
-    again = sv.simulate(model, GradientDescent(runs=4, tolerance=1e-6), alpha=0.2, d=d)
-    np.testing.assert_array_equal(outcome.estimate, again.estimate)
-
-
-def test_gradient_descent_refuses_negative_eigenvalues():
-    with pytest.raises(sv.NotSimulable, match="no negative eigenvalues"):
-        sv.simulate(MatrixSensing(Semicircle(1.0)), GradientDescent(), alpha=0.4, d=12)
-    positive = MatrixSensing(Discrete([0.0, 2.0], [0.5, 0.5]))
-    assert sv.simulate(positive, GradientDescent(tolerance=1e-6), alpha=0.2, d=12).converged
-
-
-def test_conjectured_error_of_averaged_gradient_descent():
-    alpha = np.array([0.1, 0.3, 0.5])
-    bayes = sv.predict(QuadraticNetwork(0.5), BayesOptimal(), alpha=alpha)["estimation_error"]
-    for runs, factor in ((1, 2.0), (4, 1.25)):
-        for model in (QuadraticNetwork(0.5), MatrixSensing(MarchenkoPastur(0.5))):
-            found = sv.predict(model, GradientDescent(runs=runs), alpha=alpha)
-            np.testing.assert_allclose(found["estimation_error"], factor * bayes, rtol=1e-12)
-            np.testing.assert_allclose(found["generalization_error"], 2 * factor * bayes, rtol=1e-12)
-            assert np.all(found["training_error"] == 0) and np.all(found.converged)
-
-
-def test_gradient_descent_without_theory():
-    with pytest.raises(sv.NotSolvable, match="only for noise = 0; it can be simulated"):
-        sv.predict(QuadraticNetwork(0.5, 0.1), GradientDescent(), alpha=0.3)
-    with pytest.raises(sv.NotSolvable, match="eigenvalues of a network with Gaussian weights"):
-        sv.predict(MatrixSensing(Semicircle(1.0)), GradientDescent(), alpha=0.3)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["erm_0.5_0.6_0.5_0.2", "erm_0.2_0.8_0.5_0.5", "erm_0.5_0.3_0.5_0.2"])
 def test_nuclear_norm_of_gaussian_features_is_that_of_theory(name):
@@ -380,29 +273,3 @@ def test_quadratic_features_approach_the_theory_with_the_dimension():
         runs = [sv.simulate(model, NuclearNorm(0.2), alpha=0.6, d=d, seed=seed) for seed in range(seeds)]
         excess[d] = np.mean([run["estimation_error"] for run in runs]) / mse - 1
     assert 0 < excess[80] < excess[20] / 2
-
-
-@pytest.mark.slow
-def test_lazy_of_gaussian_features_is_that_of_theory():
-    entry = VALUES["ridge_0.5_0.3_0.5_0.2"]
-    mse, fit = entry["value"]
-    model = QuadraticNetwork(0.5, 0.5, "gaussian")
-    runs = [sv.simulate(model, Lazy(0.2), alpha=0.3, d=50, seed=seed) for seed in range(12)]
-    for metric, expected in (("estimation_error", mse), ("training_error", fit / 0.3)):
-        values = np.array([run[metric] for run in runs])
-        assert abs(values.mean() - expected) < 4 * values.std(ddof=1) / np.sqrt(len(values)) + 0.02 * expected
-
-
-@pytest.mark.slow
-def test_averaged_gradient_descent_is_near_its_conjecture():
-    """At d = 40 a single run and the average of 8 are above it by at most a half."""
-    model = QuadraticNetwork(0.5, 0.0, "gaussian")
-    learner = GradientDescent(runs=8, tolerance=1e-6, max_steps=8000)
-    bayes = sv.predict(model, BayesOptimal(), alpha=0.2)["estimation_error"]
-    runs = [sv.simulate(model, learner, alpha=0.2, d=40, seed=seed) for seed in range(4)]
-    assert all(run.converged for run in runs)
-    single = np.mean([run.details["single_run_error"] for run in runs])
-    average = np.mean([run["estimation_error"] for run in runs])
-    assert 0.9 < single / (2 * bayes) < 1.5
-    assert 0.9 < average / (1.125 * bayes) < 1.5
-    assert average < 0.7 * single

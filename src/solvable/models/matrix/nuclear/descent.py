@@ -9,11 +9,9 @@ $\lambda d\,\mathrm{Tr}\,S$ with $\lambda = \lambda_W \sqrt{p/d}$.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from solvable.models.matrix.operators import Features
+from solvable.engine.operators import Features
 
 _START = 0.1
 """The size of the eigenvalues of S at the start, over that of the teacher: small weights."""
@@ -60,44 +58,3 @@ class NetworkDescent:
             return self.V + tolerance * np.linalg.norm(self.V) / np.linalg.norm(noise) * noise
         # The variance of a label is about 2 |A*|_F^2 / d.
         return np.sqrt(_START * np.sqrt(np.mean(labels**2))) * noise
-
-
-class Descent(NamedTuple):
-    """Where a gradient descent ended: S, the number of steps, the last step size, and whether it ended by itself."""
-
-    S: np.ndarray
-    iterations: int
-    step: float
-    converged: bool
-
-
-def gradient_descent(
-    operator: Features, labels: np.ndarray, W: np.ndarray, step: float, max_steps: int, tolerance: float
-) -> Descent:
-    r"""Plain gradient descent on $\frac14\sum_\mu (y_\mu - \hat y_\mu)^2$ from the weights W (p x d).
-
-    $W \leftarrow W + \epsilon\, W \mathcal{F}^*(y - \hat y)/\sqrt{pd}$, with $\epsilon$ = `step`, halved whenever the
-    loss would rise: the curvature grows with the number of samples. It ends when the mean squared residual is below
-    `tolerance`, or the loss falls by a smaller share than that in a step.
-    """
-    scale = np.sqrt(W.shape[0] * W.shape[1])
-    S = W.T @ W / scale
-    residual = labels - operator.forward(S)
-    loss = float(np.mean(residual**2))
-    slope = W @ operator.adjoint(residual) / scale
-    for iteration in range(1, max_steps + 1):
-        if loss <= tolerance:
-            return Descent(S, iteration - 1, step, True)
-        W_new = W + step * slope
-        S_new = W_new.T @ W_new / scale
-        residual = labels - operator.forward(S_new)
-        loss_new = float(np.mean(residual**2))
-        if not loss_new <= loss:
-            step /= 2
-            continue
-        stalled = loss - loss_new <= tolerance * loss
-        W, S, loss = W_new, S_new, loss_new
-        if stalled:
-            return Descent(S, iteration, step, True)
-        slope = W @ operator.adjoint(residual) / scale
-    return Descent(S, max_steps, step, loss <= tolerance)

@@ -19,7 +19,7 @@ import solvable as sv
 from solvable.spectra.denoising import mmse
 from solvable.spectra.rectangular_denoising import rectangular_mmse
 
-ENTRIES = json.loads((Path(__file__).parents[1] / "reference" / "matrix_blind.json").read_text())
+ENTRIES = json.loads((Path(__file__).parents[2] / "reference" / "matrix_blind.json").read_text())
 SHIFT = {"goe": 2.0, "xx": 8.0}
 
 

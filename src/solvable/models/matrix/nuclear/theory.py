@@ -1,6 +1,6 @@
 r"""Exact asymptotics of `NuclearNorm`: least squares over S >= 0 with a penalty on the trace, as a wide network learns.
 
-The equations stand in `nuclear_equations`. With $b = 2\alpha - Df$ the sum of squared residuals over d^2 is $D b^2$,
+The equations stand in `engine.signals.trace`. With $b = 2\alpha - Df$ the sum of squared residuals over d^2 is $D b^2$,
 the penalty $\lambda K$. A penalty of 0 is the limit of a vanishing one: below the interpolation threshold b = 0 and
 theta is positive, above it theta = 0. Without noise S is then A* itself from the recovery threshold on.
 """
@@ -17,13 +17,11 @@ from solvable.core.errors import bad_parameter
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.engine.signals.trace import Thresholded, quadrature_error
+from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
 from solvable.models.matrix.learners import NuclearNorm
-from solvable.models.matrix.matrix_model import MatrixModel
-from solvable.models.matrix.matrix_sensing import MatrixSensing
-from solvable.models.matrix.nuclear_equations import Thresholded, quadrature_error
-from solvable.models.matrix.nuclear_solution import Solution, solve, solve_interpolating
-from solvable.models.matrix.quadratic_network import QuadraticNetwork
-from solvable.models.matrix.recovery import interpolation_point, nuclear_recovery, rank_share
+from solvable.models.matrix.model import MatrixModel
+from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
 from solvable.spectra import Discrete, Law
 
 _ROUNDING = 1e-13
@@ -44,8 +42,7 @@ class NuclearPoints(NamedTuple):
     evaluations: np.ndarray
 
 
-@theory(QuadraticNetwork, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
-@theory(MatrixSensing, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
+@theory(MatrixModel, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
 def nuclear_norm(model: MatrixModel, learner: NuclearNorm, alpha: np.ndarray) -> Prediction:
     """The errors, losses and rank of the minimiser; differentiable in the penalty."""
     law, noise, alpha = model.law, float(model.noise), np.ravel(alpha)
@@ -75,7 +72,7 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     """The solution for any law of eigenvalues, at an array of alpha."""
     recovered = np.zeros(alpha.shape, bool)
     if noise == 0 and penalty == 0:
-        recovered = alpha >= nuclear_recovery(law)
+        recovered = alpha >= least_trace_recovery(law)
     if noise == 0 and float(law.second_moment) == 0:
         recovered = np.full(alpha.shape, True)
     found = _placed(law, alpha, recovered)
@@ -211,7 +208,7 @@ def _width_share(width: Any, law: Law) -> float | None:
 
 def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> Prediction:
     """The same for a network of fewer units than dimensions."""
-    from solvable.models.matrix.width_theory import width_limited
+    from solvable.models.matrix.nuclear.width import width_limited
 
     found = width_limited(law, noise, penalty, share, alpha)
     mse, fit = found["estimation_error"], found["fit"]

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.models.matrix.width_theory import WidthTheory
+from solvable.models.matrix.nuclear.width import WidthTheory
 from solvable.spectra import PowerLaw
 
 

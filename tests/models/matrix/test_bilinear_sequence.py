@@ -10,10 +10,9 @@ import pytest
 
 import solvable as sv
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.models.matrix import bilinear_algorithm, bilinear_theory  # noqa: F401
 from solvable.models.matrix.bilinear_sequence import BilinearSequence
 
-VALUES = json.loads((Path(__file__).parents[1] / "reference" / "quadratic_values.json").read_text())
+VALUES = json.loads((Path(__file__).parents[2] / "reference" / "quadratic_values.json").read_text())
 VALUES = {entry["id"]: entry for entry in VALUES if entry["id"].startswith("bsr_")}
 
 

@@ -1,4 +1,4 @@
-"""Asymptotics of nuclear-norm and lazy learning: known values, independent equations, limits, derivatives, spectra."""
+"""Asymptotics of nuclear-norm learning: known values, independent equations, limits, derivatives, spectra."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.core.status import Status
-from solvable.models.matrix import lazy_theory, nuclear_theory  # noqa: F401 - registers the theories
-from solvable.models.matrix.nuclear_equations import Thresholded, thresholded
-from solvable.models.matrix.nuclear_spectrum import spectrum
-from solvable.models.matrix.recovery import interpolation, nuclear_recovery
+from solvable.engine.signals.trace import Thresholded, thresholded
+from solvable.models.matrix.nuclear.theory import nuclear_points, penalty_slopes
+from solvable.models.matrix.recovery import interpolation, least_trace_recovery
 from solvable.spectra import Discrete, MarchenkoPastur
 
 # An independent code: cubic equation of the resolvent, SciPy root finders. Parameters (rho, alpha, noise, penalty);
@@ -187,7 +185,7 @@ def test_without_samples_and_with_few():
 
 def test_exact_recovery():
     rho = 0.3
-    threshold = nuclear_recovery(MarchenkoPastur(rho))
+    threshold = least_trace_recovery(MarchenkoPastur(rho))
     alpha = threshold * np.array([0.98, 0.999, 1.001, 2.0])
     found = sv.predict(network(rho), sv.NuclearNorm(0.0), alpha=alpha)
     assert np.all(found.converged)
@@ -228,8 +226,8 @@ def test_derivatives_in_the_penalty(law):
     model, alpha, step = sv.MatrixSensing(law, 0.4), np.array([0.15, 0.4, 1.1]), 1e-4
     penalties = 0.2 + step * np.array([-1, 0, 1])
     low, at, high = (sv.predict(model, sv.NuclearNorm(p), alpha=alpha) for p in penalties)
-    points = nuclear_theory.nuclear_points(law, 0.4, 0.2, alpha)
-    slopes = nuclear_theory.penalty_slopes(points, 0.2, alpha)
+    points = nuclear_points(law, 0.4, 0.2, alpha)
+    slopes = penalty_slopes(points, 0.2, alpha)
     for name, slope in slopes.items():
         assert np.allclose((high[name] - low[name]) / (2 * step), slope, rtol=1e-5, atol=1e-7), name
     # The loss is minimal over S: its derivative is that of the penalty at fixed S. What is fitted worsens.
@@ -244,8 +242,8 @@ def test_the_best_penalty_is_found_by_the_gradient():
     assert best.method == "gradient"
     errors = [sv.predict(model, sv.NuclearNorm(best.value * c), alpha=0.5)["estimation_error"] for c in (0.99, 1, 1.01)]
     assert errors[1] == min(errors)
-    points = nuclear_theory.nuclear_points(model.law, 0.5, best.value, np.array([0.5]))
-    assert abs(nuclear_theory.penalty_slopes(points, best.value, np.array([0.5]))["estimation_error"][0]) < 1e-9
+    points = nuclear_points(model.law, 0.5, best.value, np.array([0.5]))
+    assert abs(penalty_slopes(points, best.value, np.array([0.5]))["estimation_error"][0]) < 1e-9
 
 
 @pytest.mark.parametrize(("D", "u"), [(1.3, 0.6), (0.05, 0.12), (0.7, -0.4)])
@@ -278,25 +276,6 @@ def test_integrals_and_their_derivatives(D, u):
         assert (getattr(up, name) - getattr(down, name)) / (2 * step) == pytest.approx(slope, abs=1e-7), name
 
 
-def test_spectrum():
-    model, learner = network(0.1, 2.5), sv.NuclearNorm(0.05)
-    one, two = spectrum(model, learner, 0.3), spectrum(model, learner, 1.0)
-    assert (len(one.bulks), len(two.bulks)) == (1, 2)
-    assert two.masses[1] == pytest.approx(0.1, abs=1e-6)  # the eigenvalues of the target stand apart
-    for alpha, found in ((0.3, one), (1.0, two)):
-        prediction = sv.predict(model, learner, alpha=alpha)
-        assert found.zero == pytest.approx(1 - prediction["rank"], abs=1e-12)
-        assert np.all(np.diff(found.x) > 0)
-        assert np.trapezoid(found.density, found.x) == pytest.approx(prediction["rank"], rel=1e-3)
-        assert np.trapezoid(found.singular_density, found.singular) == pytest.approx(prediction["rank"], rel=1e-3)
-        trace = (prediction["training_loss"] - alpha * prediction["training_error"]) / 0.05
-        assert np.trapezoid(found.density * found.x, found.x) == pytest.approx(trace, rel=1e-3)
-    assert spectrum(model, sv.NuclearNorm(100.0), 0.3).zero == 1
-    for penalty, alpha, width, name in ((0.0, 0.4, None, "alpha"), (0.1, 0.0, None, "alpha"), (0.1, 0.4, 0.2, "width")):
-        with pytest.raises(ValueError, match=name):
-            spectrum(network(0.1), sv.NuclearNorm(penalty, width=width), alpha)
-
-
 def test_width():
     model, alpha = network(0.5, 0.5), 0.6
     unlimited = sv.predict(model, sv.NuclearNorm(0.2), alpha=alpha)
@@ -309,43 +288,6 @@ def test_width():
         sv.predict(model, sv.NuclearNorm(0.2, width=20), alpha=alpha)
     listed = sv.MatrixSensing([-1.0, 0.0, 2.0], 0.4)
     assert sv.predict(listed, sv.NuclearNorm(0.2, width=7), alpha=[0.5, 0.6]).converged.all()
-
-
-def test_lazy():
-    found = sv.predict(network(0.5, 0.5), sv.Lazy(0.2), alpha=0.3)
-    assert found["estimation_error"] == pytest.approx(0.8132873289402778, rel=1e-12)
-    assert 0.3 * found["training_error"] == pytest.approx(0.04438419743451566, rel=1e-12)
-    assert "rank" not in found.metrics
-
-
-def test_lazy_without_penalty():
-    alpha = np.array([0.0, 0.2, 0.4, 0.7, 100.0])
-    clean = sv.predict(network(0.2), sv.Lazy(0.0), alpha=alpha)
-    assert np.allclose(clean["estimation_error"], 1.2 * np.maximum(1 - 2 * alpha, 0), atol=1e-14)
-    noisy = sv.predict(network(0.2, 0.5), sv.Lazy(0.0), alpha=alpha)
-    extra = 0.5 * np.where(alpha < 0.5, alpha / np.abs(1 - 2 * alpha), 1 / (4 * np.abs(alpha - 0.5)))
-    assert np.allclose(noisy["estimation_error"] - clean["estimation_error"], extra, rtol=1e-12)
-    assert np.allclose(noisy["training_error"], 0.5 * np.maximum(1 - 1 / np.maximum(2 * alpha, 1), 0), atol=1e-14)
-    nearly = sv.predict(network(0.2, 0.5), sv.Lazy(1e-8), alpha=alpha)
-    assert np.allclose(nearly["estimation_error"], noisy["estimation_error"], rtol=1e-5)
-    assert sv.predict(network(0.2), sv.Lazy(0.0), alpha=0.5)["estimation_error"] == 0
-    diverged = sv.predict(network(0.2, 0.5), sv.Lazy(0.0), alpha=0.5, throw=False)
-    assert diverged.status == Status.NONFINITE
-    with pytest.raises(sv.ConvergenceError):
-        sv.predict(network(0.2, 0.5), sv.Lazy(0.0), alpha=0.5)
-
-
-def test_lazy_in_the_penalty():
-    # Among linear estimators the best is that for a Gaussian A* of the same second moment: penalty = noise / (2 E A^2).
-    best = sv.optimize(network(0.2, 0.5), sv.Lazy(0.1), alpha=0.6)
-    assert (best.method, best.value) == ("gradient", pytest.approx(0.5 / 2.4, rel=1e-6))
-    alpha, step = np.array([0.2, 0.5, 0.9]), 1e-5
-    low, at, high = (
-        sv.predict(sv.MatrixSensing(MIXED, 0.3), sv.Lazy(0.2 + h), alpha=alpha) for h in (-step, 0.0, step)
-    )
-    slope = (high["training_loss"] - low["training_loss"]) / (2 * step)
-    square = (at["training_loss"] - alpha * at["training_error"]) / 0.2
-    assert np.allclose(slope, square, rtol=1e-8)
 
 
 @pytest.mark.parametrize(("rho", "noise"), [(0.5, 0.1), (0.3, 0.5), (1.5, 0.1)])

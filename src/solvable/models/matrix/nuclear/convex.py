@@ -29,13 +29,11 @@ import numpy as np
 from solvable.core.errors import bad_parameter
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
-from solvable.models.matrix.instance import MatrixData, scores
+from solvable.engine.operators import Features
 from solvable.models.matrix.learners import NuclearNorm
-from solvable.models.matrix.matrix_model import MatrixModel
-from solvable.models.matrix.matrix_sensing import MatrixSensing
-from solvable.models.matrix.network_descent import NetworkDescent
-from solvable.models.matrix.operators import Features
-from solvable.models.matrix.quadratic_network import QuadraticNetwork
+from solvable.models.matrix.model import MatrixData, MatrixModel, errors
+from solvable.models.matrix.nuclear.descent import NetworkDescent
+from solvable.numerics.proximal_gradient import proximal_gradient
 
 _GAP = 1e-9
 """The duality gap over the objective at which a solution is accepted. The relative error of S is of that size, up to
@@ -75,8 +73,7 @@ class Minimum(NamedTuple):
     penalty: float
 
 
-@simulation(QuadraticNetwork, NuclearNorm, references=("erba2025nuclear",))
-@simulation(MatrixSensing, NuclearNorm, references=("erba2025nuclear",))
+@simulation(MatrixModel, NuclearNorm, references=("erba2025nuclear",))
 def run_nuclear_norm(model: MatrixModel, learner: NuclearNorm, data: MatrixData, rng: np.random.Generator) -> Outcome:
     """Proximal gradient on S, or descent on the weights of a network; with a width below d the latter only."""
     operator, penalty, d = data.operator, float(learner.penalty), data.operator.size
@@ -93,7 +90,7 @@ def run_nuclear_norm(model: MatrixModel, learner: NuclearNorm, data: MatrixData,
     # Labels of variance 2 |A|_F^2 / d come from a matrix of this norm, should S itself be zero to rounding.
     size = max(float(np.linalg.norm(S)), float(np.sqrt(d * np.mean(data.y**2) / 2)))
     rank = int(np.sum(np.linalg.eigvalsh(S) > max(_ZERO, found.error) * size))
-    metrics = scores(S, data.truth) | {
+    metrics = errors(S, data.truth) | {
         "training_error": float(np.mean(residual**2)),
         "training_loss": float(residual @ residual) / d**2 + penalty / d * float(np.trace(S)),
         "rank": rank / d,
@@ -153,14 +150,11 @@ def minimise(solver: Solver, operator: Features, labels: np.ndarray, penalty: fl
 
 
 class ProximalGradient:
-    r"""Accelerated proximal gradient (FISTA) with adaptive restart.
+    r"""Accelerated proximal gradient, from where it last ended.
 
-    $S \leftarrow \mathrm{prox}(Y + \frac{2}{L} \mathcal{F}^*(y - \mathcal{F} Y))$, where Y extrapolates the last two S
-    and the prox lowers the eigenvalues by $\lambda d/L$ and clips them at 0. L bounds the curvature
-    $2\|\mathcal{F}\|^2$; it is raised if a step shows that it does not. F S and F* r are extrapolated along with S, so
-    that a step costs one product with each, and the duality gap at S only the eigenvalues of F* r.
-
-    Beck, Teboulle (2009); O'Donoghue, Candes (2015) for the restart.
+    $S \leftarrow \mathrm{prox}(Y + \frac{2}{L} \mathcal{F}^*(y - \mathcal{F} Y))$, where the prox lowers the
+    eigenvalues by $\lambda d/L$ and clips them at 0, and L bounds the curvature $2\|\mathcal{F}\|^2$. The gradient is
+    known at every S, so that the duality gap takes only the eigenvalues of F* r.
     """
 
     convex = True
@@ -172,33 +166,26 @@ class ProximalGradient:
 
     def solve(self, labels: np.ndarray, penalty: float, tolerance: float) -> tuple[np.ndarray, bool]:
         """The minimiser, and whether the duality gap fell below `tolerance` times the objective."""
-        forward, adjoint, trace_penalty = self.operator.forward, self.operator.adjoint, penalty * self.operator.size
-        S = self.S
-        FS = forward(S)
-        AS = adjoint(labels - FS)
-        Y, FY, AY, t = S, FS, AS, 1.0
-        step = 0
-        while self.iterations < self.max_steps:
-            self.iterations, step = self.iterations + 1, step + 1
-            new = _lowered(Y + 2 / self.L * AY, trace_penalty / self.L)
-            F_new = forward(new)
-            moved, curved = float(np.sum((new - Y) ** 2)), 2 * float(np.sum((F_new - FY) ** 2))
-            if curved > self.L * moved * (1 + 1e-9):  # L is too small: take the step again
-                self.L = 1.05 * curved / moved
-                Y, FY, AY, t = S, FS, AS, 1.0
-                continue
-            A_new = adjoint(labels - F_new)
-            t_new = (1 + np.sqrt(1 + 4 * t**2)) / 2
-            momentum = (t - 1) / t_new
-            if np.sum((Y - new) * (new - S)) > 0:  # it would go uphill: restart
-                momentum, t_new = 0.0, 1.0
-            Y, FY, AY = new + momentum * (new - S), F_new + momentum * (F_new - FS), A_new + momentum * (A_new - AS)
-            S, FS, AS, t = new, F_new, A_new, t_new
-            if step % 10 == 1 and duality_gap(labels, labels - FS, AS, np.trace(S), trace_penalty) <= tolerance:
-                self.S = S
-                return S, True
-        self.S = S
-        return S, False
+        trace_penalty = penalty * self.operator.size
+        steps = proximal_gradient(
+            self.operator.forward,
+            lambda FS: -2 * self.operator.adjoint(labels - FS),
+            lambda S, L: _lowered(S, trace_penalty / L),
+            lambda a, b: float(np.sum((a - b) ** 2)),
+            self.S,
+            self.L,
+            linear=True,
+        )
+        for step, found in enumerate(steps):
+            if self.iterations >= self.max_steps:
+                break
+            self.S, self.L, self.iterations = found.x, found.L, self.iterations + 1
+            assert found.gradient is not None  # it is linear
+            if step % 10 == 0:
+                trace = float(np.trace(found.x))
+                if duality_gap(labels, labels - found.image, found.gradient / -2, trace, trace_penalty) <= tolerance:
+                    return self.S, True
+        return self.S, False
 
 
 def duality_gap(

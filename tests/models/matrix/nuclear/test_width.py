@@ -9,14 +9,14 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from solvable.core.status import Status
-from solvable.models.matrix.scaling import (
+from solvable.models.matrix.nuclear.scaling import (
     effective_rank,
     fitted_exponents,
     predicted_exponents,
     rank_exponent,
     width_phases,
 )
-from solvable.models.matrix.width_theory import WidthTheory, width_limited
+from solvable.models.matrix.nuclear.width import WidthTheory, width_limited
 from solvable.spectra import Discrete, MarchenkoPastur, PowerLaw
 from solvable.spectra.convolution import free_sum, height
 from solvable.spectra.upper_part import UpperPart

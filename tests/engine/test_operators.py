@@ -7,9 +7,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from solvable.models.matrix.operators import GaussianFeatures, QuadraticFeatures, gaussian_features, quadratic_features
+from solvable.engine.operators import GaussianFeatures, QuadraticFeatures
 
-KINDS = pytest.mark.parametrize("draw", [quadratic_features, gaussian_features])
+KINDS = pytest.mark.parametrize("draw", [QuadraticFeatures.draw, GaussianFeatures.draw])
 
 
 def symmetric(rng, d):
