@@ -14,10 +14,10 @@ run: $(VENV)/.installed-base
 	$(BIN)/solvable study 'z1**2 + sign(z1*z2*z3)' --out out
 
 test: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --quiet
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --quiet
 
 test-slow: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --quiet -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --quiet -m slow
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -14,8 +14,7 @@ import numpy as np
 
 import solvable as sv
 from solvable.core.precision import float64
-from solvable.models.index.erm_algorithms import PenalisedSignal, ProximalOutput
-from solvable.models.index.erm_rows import SampleLoss
+from solvable.engine.signals.penalised import PenalisedSignal
 
 BLOCKS = 9
 COMPONENTS = ((0.7, 1.0, 0.1), (0.3, 0.0, 5.0))
@@ -69,8 +68,8 @@ def ratio(ours: Callable[[], object], theirs: Callable[[], object]) -> tuple[flo
 def message_passing(d: int, alpha: float) -> tuple[float, float, float]:
     """Milliseconds of one step, of its two products, and the ratio."""
     data = MODEL.sample(np.random.default_rng(0), d, alpha=alpha)
-    output = ProximalOutput(SampleLoss(sv.losses.Huber(1.0), data.y), d)
-    signal = PenalisedSignal(sv.Ridge(0.1), output, 0.7)
+    output = MODEL.likelihood().with_loss(sv.losses.Huber(1.0)).denoiser(data.y)
+    signal = PenalisedSignal.of(sv.Ridge(0.1), MODEL.prior.mixture()).denoiser()
     w = np.zeros((d, 1))
 
     def products() -> None:
@@ -80,7 +79,7 @@ def message_passing(d: int, alpha: float) -> tuple[float, float, float]:
     def steps() -> None:
         for _ in range(10):
             found = output(data.X @ w, np.ones((1, 1)))
-            signal((found.g.T @ data.X).T + w)
+            signal((found.g.T @ data.X).T + w, alpha * found.minus_derivative)
 
     mine, bare, _ = ratio(steps, products)
     return mine / 10, bare / 10, mine / bare

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 import solvable as sv
-from solvable.lab.sweep.configuration import make_plan
+from solvable.lab.grid.request import make_plan
 from solvable.lab.sweep.store import PointStore
 from solvable.lab.sweep.verb import run_sweep
 

@@ -59,7 +59,7 @@ def cavity_variance(alpha, penalty):
     return jax.vmap(lambda alpha: solve_fixed_point(cavity_equation, 1.0, (alpha, penalty)))(alpha)
 
 
-@sv.theory(LinearRegression, Ridge)
+@sv.theory(LinearRegression, Ridge, references=("hastie2022surprises",))
 def _(model: LinearRegression, learner: Ridge, alpha) -> sv.Prediction:
     found = cavity_variance(alpha, learner.penalty)
     V = found.value

@@ -66,7 +66,7 @@ def test_runnable_blocks_run(page, tmp_path):
     paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr[-2000:]
     for shown in OUTPUT.findall(page.read_text()):
         assert shown in done.stdout, f"{page_name(page)} shows\n{shown}\nwhich is not in\n{done.stdout}"

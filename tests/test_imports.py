@@ -110,7 +110,7 @@ def test_nothing_imports_upwards(path, module):
 
 
 def test_the_check_can_fail(tmp_path):
-    (tmp_path / "bad.py").write_text("def f():\n    from solvable.lab import grids\n    from ..models import index\n")
+    (tmp_path / "bad.py").write_text("def f():\n    from solvable.lab import grid\n    from ..models import index\n")
     assert (
         trespasses(tmp_path / "bad.py", "solvable.engine.bad")
         and trespasses(tmp_path / "bad.py", "solvable.lab.x") == []

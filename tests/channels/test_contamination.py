@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.channels.contaminated import merged
-from solvable.channels.contamination import as_contamination, components_of, contaminate
+from solvable.channels.contamination import as_contamination, components_of, contaminate, merged
 
 ONE = sv.Contamination(0.3, 0.0, 5.0)
 

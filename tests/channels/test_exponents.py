@@ -9,7 +9,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from solvable.channels import Probit, exponents, generic_channel
+from solvable.channels import GenericChannel, Logit, Probit, channel_of, exponents, generic_channel
 from solvable.targets.target import Target
 
 
@@ -145,6 +145,39 @@ def test_threshold_is_the_slope_of_the_information_at_nothing_known():
     """alpha_weak = 1 / E[G^2], and I(q) ~ q E[G^2] for an even target: two different computations."""
     q = 1e-4
     for text in ("abs(z)", "he4(z)", "abs(z) < 1", "min(abs(z), 1)"):
-        slope = channel(text).information(np.array([1 - q])).information[0] / q
+        slope = channel(text).scalar_information(np.array([1 - q])).information[0] / q
         # The next term is of relative order q.
         assert 1 / slope == pytest.approx(exponents.weak_recovery(channel(text)), rel=1e-3)
+
+
+def test_label_spectrum_of_parities():
+    """For a fair coin y = g(z): lambda_k = sum of c_k^2 over the coefficients of degree k, c = (2/pi)^(r/2) first."""
+    spectrum = exponents.label_spectrum(GenericChannel(Target("sign(z1*z2)")), 4)
+    np.testing.assert_allclose(spectrum, [1, 0, 4 / np.pi**2, 0, 2 * 0.25989898**2], atol=1e-6)
+    spectrum = exponents.label_spectrum(GenericChannel(Target("sign(z1*z2*z3)")), 3)
+    np.testing.assert_allclose(spectrum, [1, 0, 0, (2 / np.pi) ** 3], atol=3e-5)
+
+
+@pytest.mark.parametrize(
+    "text, expected", [("sign(z1*z2)", 2), ("sign(z1*z2*z3)", 3), ("z1+z1*z2", 1), ("z1*z2", 2), ("he4(z1)+z2**2", 2)]
+)
+def test_generative_exponent_of_several_projections(text, expected):
+    this = generic_channel(Target(text))
+    assert exponents.generative_exponent(this) == expected
+    weak = exponents.weak_recovery(this)
+    assert (weak == 0, weak == np.inf) == (expected == 1, expected > 2)
+
+
+def test_no_clear_degree_means_no_exponent():
+    assert exponents._lowest(np.array([1.0, 1e-9, 1e-3]), np.array([1.0, 0.0, 2e-3]), one=False) == np.inf
+
+
+def test_weak_recovery_of_the_parity():
+    """1 / lambda_max(E[G (x) G]) = pi^2 / 4."""
+    assert exponents.weak_recovery(channel_of(Target("sign(z1*z2)"))) == pytest.approx(np.pi**2 / 4, rel=1e-9)
+
+
+def test_closed_forms_know_their_exponent():
+    for text in ("z", "abs(z)", "z**2", "sign(z)"):
+        assert channel_of(Target(text)).exponent == exponents.generative_exponent(generic_channel(Target(text)))
+    assert exponents.weak_recovery(Logit(0.0)) == np.inf and exponents.weak_recovery(Logit(1.0)) == 0

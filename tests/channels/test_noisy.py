@@ -22,17 +22,17 @@ def channel(text, noise):
 
 @functools.cache
 def information(text, noise, fineness=1.0):
-    return channel(text, noise).information(1 - Q, fineness)
+    return channel(text, noise).scalar_information(1 - Q, fineness)
 
 
 @pytest.mark.parametrize("noise", [0.01, 1.0])
 def test_identity_is_the_conjugate_gaussian(noise):
-    found, exact = information("z", noise), Linear(noise).information(1 - Q)
+    found, exact = information("z", noise), Linear(noise).scalar_information(1 - Q)
     assert np.allclose(found.information, exact.information, rtol=5e-6)
     assert np.allclose(found.entropy, exact.entropy, rtol=0, atol=5e-6)
     y, omega = np.array([0.3, -2.0, 1.0]), np.array([1.0, 0.5, -1.0])
-    one = channel("z", noise).posterior(channel("z", noise).observe(y), omega, 0.4)
-    other = Linear(noise).posterior(Linear(noise).observe(y), omega, 0.4)
+    one = channel("z", noise).scalar_posterior(channel("z", noise).observe(y), omega, 0.4)
+    other = Linear(noise).scalar_posterior(Linear(noise).observe(y), omega, 0.4)
     for a, b in zip(one, other, strict=True):
         assert np.allclose(a, b, atol=1e-7)
 
@@ -62,7 +62,7 @@ def test_posterior_of_absolute_is_two_cut_gaussians(noise):
     y = np.abs(z) + np.sqrt(noise) * xi
     for V in (0.9, 0.1, 1e-3):
         omega = (1 - V) * z + np.sqrt(V * (1 - V)) * x
-        found = channel("abs(z)", noise).posterior(channel("abs(z)", noise).observe(y), omega, V)
+        found = channel("abs(z)", noise).scalar_posterior(channel("abs(z)", noise).observe(y), omega, V)
         log_Z, mean, variance = absolute_mixture(y, omega, V, noise)
         assert np.allclose(found.log_Z, log_Z, rtol=0, atol=1e-5)
         assert np.allclose(found.mean, mean, rtol=0, atol=1e-5)
@@ -114,7 +114,7 @@ def test_flats_and_noise_against_a_dense_grid(text):
 @pytest.mark.parametrize(("text", "noise"), [("abs(z)", 0.1), ("min(abs(z), 1)", 0.2)])
 def test_entropy_has_slope_half_the_information(text, noise):
     h = 1e-3
-    entropy = channel(text, noise).information(1 - np.concatenate([Q + h, Q - h])).entropy
+    entropy = channel(text, noise).scalar_information(1 - np.concatenate([Q + h, Q - h])).entropy
     assert np.allclose((entropy[:4] - entropy[4:]) / (2 * h), information(text, noise).information / 2, rtol=1e-3)
 
 
@@ -124,7 +124,7 @@ def test_nishimori_by_sampling():
     one = channel("min(abs(z), 1)", 0.2)
     omega = np.sqrt(q) * rng.standard_normal(size)
     z = omega + np.sqrt(1 - q) * rng.standard_normal(size)
-    posterior = one.posterior(one.observe(one.sample(z, rng)), omega, 1 - q)
+    posterior = one.scalar_posterior(one.observe(one.sample(z[:, None], rng)), omega, 1 - q)
     square = ((posterior.mean - omega) / (1 - q)) ** 2
     differences = {
         "overlap": posterior.mean * (z - posterior.mean),
@@ -138,7 +138,7 @@ def test_nishimori_by_sampling():
 
 @pytest.mark.parametrize("text", ["abs(z)", pytest.param("he4(z)", marks=pytest.mark.slow)])
 def test_without_noise_it_tends_to_the_level_sets(text):
-    noiseless = generic_channel(Target(text), 0.0).information(1 - Q).information
+    noiseless = generic_channel(Target(text), 0.0).scalar_information(1 - Q).information
     gap = {noise: np.abs(information(text, noise).information / noiseless - 1).max() for noise in (1e-2, 1e-6)}
     assert gap[1e-6] < 2e-3 and gap[1e-6] < gap[1e-2] / 20
     assert np.all(information(text, 1e-2).information < noiseless)
@@ -157,22 +157,22 @@ def test_much_noise_leaves_the_linear_response(text):
 @pytest.mark.parametrize("text", [pytest.param("tanh(2*z)", marks=pytest.mark.slow), "abs(z)", "min(abs(z), 1)"])
 @pytest.mark.parametrize("noise", [1e-8, 1e4])
 def test_extreme_noise_is_finite(text, noise):
-    found = channel(text, noise).information(np.array([1 - 1e-6, 0.5, 1e-3, 1e-6]))
+    found = channel(text, noise).scalar_information(np.array([1 - 1e-6, 0.5, 1e-3, 1e-6]))
     assert np.all(np.isfinite(found.information)) and np.all(np.isfinite(found.entropy))
     assert np.all(found.information > 0)
     z = np.array([-2.3, -1.0, -0.4, 1e-9, 0.7, 1.9])
-    y = channel(text, noise).sample(z, np.random.default_rng(0))
+    y = channel(text, noise).sample(z[:, None], np.random.default_rng(0))
     observation = channel(text, noise).observe(y)
     for omega in (-40.0, 0.0, 7.0):
         for V in (1e-8, 1e-2, 1.0):
-            posterior = channel(text, noise).posterior(observation, np.full(6, omega), V)
+            posterior = channel(text, noise).scalar_posterior(observation, np.full(6, omega), V)
             assert all(np.all(np.isfinite(values)) for values in posterior)
             assert np.all(posterior.variance >= 0)
 
 
 def test_labels_that_no_z_explains_stay_finite():
     one = channel("min(abs(z), 1)", 0.2)
-    posterior = one.posterior(one.observe(np.array([-50.0, 3.0, 50.0])), np.array([0.0, -5.0, 1e3]), 0.3)
+    posterior = one.scalar_posterior(one.observe(np.array([-50.0, 3.0, 50.0])), np.array([0.0, -5.0, 1e3]), 0.3)
     assert all(np.all(np.isfinite(values)) for values in posterior)
 
 
@@ -192,7 +192,7 @@ def test_noise_never_helps():
 
 def test_samples_scatter_with_the_noise():
     z = np.random.default_rng(0).standard_normal(40_000)
-    residual = channel("abs(z)", 0.1).sample(z, np.random.default_rng(1)) - np.abs(z)
+    residual = channel("abs(z)", 0.1).sample(z[:, None], np.random.default_rng(1)) - np.abs(z)
     assert np.mean(residual) == pytest.approx(0, abs=4 * np.sqrt(0.1 / 40_000))
     assert np.var(residual) == pytest.approx(0.1, rel=4 * np.sqrt(2 / 40_000))
     assert not channel("abs(z)", 0.1).deterministic and channel("abs(z)", 0.1).continuous_mass == 0

@@ -44,7 +44,7 @@ def start(home: Path, *arguments: str, **more: str) -> subprocess.Popen[str]:
 
 def output(process: subprocess.Popen[str]) -> str:
     """What it printed; it must end well and say nothing on standard error."""
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=1800)
     assert (process.returncode, err) == (0, "")
     return out
 
@@ -85,17 +85,15 @@ def test_no_cache_gives_the_same_output(filled: tuple[Path, str, dict[str, bytes
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("damage", ["flipped", "cut"])
-def test_damaged_entries_change_nothing_and_are_replaced(
-    filled: tuple[Path, str, dict[str, bytes]], damage: str
-) -> None:
+def test_damaged_entries_change_nothing_and_are_replaced(filled: tuple[Path, str, dict[str, bytes]]) -> None:
+    """Every other entry has two bits flipped, the rest are cut."""
     home, printed, first = filled
     for i, (name, content) in enumerate(first.items()):
-        if damage == "flipped":
+        if i % 2:
             for offset in (0.02 + 0.9 * i / len(first), 0.5):
                 at = int(offset * len(content))
                 content = content[:at] + bytes([content[at] ^ 1 << i % 8]) + content[at + 1 :]
-        write(name, content if damage == "flipped" else content[: len(content) * i // len(first)])
+        write(name, content if i % 2 else content[: len(content) * i // len(first)])
     broken = entries(home)
     assert output(start(home, *PREDICT)) == printed
     repaired = entries(home)

@@ -33,6 +33,7 @@ def test_predict(solvable):
     assert found["learner"]["loss"] == "Huber(scale=1.0)" and found["learner"]["penalty"] == "Ridge(strength=0.1)"
 
 
+@pytest.mark.slow
 def test_an_unstable_point_is_refused(solvable):
     code, out, err = solvable("predict", *OUTLIERS, "--alpha", "3", "--learner", "erm:loss=tukey:3,penalty=-0.1")
     assert code == 1 and out == "" and "the fixed point found is not stable" in err

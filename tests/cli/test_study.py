@@ -25,9 +25,23 @@ def test_study_writes_a_folder(solvable, tmp_path):
     code, out, err = solvable("study", "abs(z)", "--out", str(tmp_path / "a" / "b"), *SMALL)
     assert (code, err) == (0, "") and out.startswith("y = abs(z): easy")
     assert f"written: {tmp_path / 'a' / 'b' / 'report.html'}" in out
+
+
+def test_study_as_json(solvable, tmp_path, monkeypatch):
+    asked = {}
+
+    class Found:
+        def to_dict(self):
+            return {"files": ["a"]}
+
+    def study(*arguments):
+        asked["arguments"] = arguments
+        return Found()
+
+    monkeypatch.setattr("solvable.lab.study.study", study)
     code, out, err = solvable("study", "abs(z)", "--out", str(tmp_path), "--json", *SMALL)
-    found = json.loads(out)
-    assert (code, err) == (0, "") and found["d"] == 40 and len(found["files"]) == 6
+    assert (code, err) == (0, "") and json.loads(out) == {"files": ["a"]}
+    assert asked["arguments"][:5] == ("abs(z)", 0.0, str(tmp_path), 40, 2)
 
 
 def test_help(solvable):

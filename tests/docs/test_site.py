@@ -82,7 +82,7 @@ def site(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("documentation")
     shutil.copytree(ROOT / "docs", folder / "docs")
     shutil.copy(ROOT / "mkdocs.yml", folder)
-    done = subprocess.run([builder, "build", "--strict"], cwd=folder, capture_output=True, text=True, timeout=300)
+    done = subprocess.run([builder, "build", "--strict"], cwd=folder, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 
@@ -145,7 +145,7 @@ def test_a_browser_typesets_every_equation_and_asks_no_other_host(site, tmp_path
     offline = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
     command = [browser, *FLAGS, offline, f"--user-data-dir={tmp_path}", f"{origin}/inspector.html"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     finally:
         server.shutdown()
         server.server_close()

@@ -9,15 +9,11 @@ import pytest
 from scipy.special import erf, log_ndtr, ndtr
 
 from solvable.core.status import Status
-from solvable.engine.amp import (
-    amp,
-    eigh,
-    gaussian_signal,
-    precision_from_norm,
-    uninformed_start,
-)
+from solvable.engine.amp import amp, uninformed_start
 from solvable.engine.operators import Dense
 from solvable.engine.sides import OutputStep
+from solvable.engine.signals.separable import gaussian_denoiser, precision_from_norm
+from solvable.numerics.symmetric import eigh
 
 _X_NODES = np.linspace(-8, 8, 1601)
 _X_WEIGHTS = np.exp(-(_X_NODES**2) / 2) / np.exp(-(_X_NODES**2) / 2).sum()
@@ -105,7 +101,7 @@ def overlaps(output, label, d, alpha, seeds, **options):
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         X, W, Z = instance(rng, d, alpha)
-        report = amp(Dense(X), output(label(Z[:, 0])), gaussian_signal, uninformed_start(rng, d, 1), rng, **options)
+        report = amp(Dense(X), output(label(Z[:, 0])), gaussian_denoiser, uninformed_start(rng, d, 1), rng, **options)
         found.append((np.vdot(report.estimate, W) / d, np.mean(report.estimate**2), report.converged))
     return np.array(found).T
 
@@ -153,7 +149,7 @@ def test_undamped_iteration_follows_state_evolution_step_by_step(start_overlap):
 
             start = informed(rng, W, start_overlap)
             options = {"damping": 1.0, "max_steps": steps, "tolerance": 0.0, "callback": record}
-            amp(Dense(X), sign_output(np.sign(Z[:, 0])), gaussian_signal, start, rng, **options)
+            amp(Dense(X), sign_output(np.sign(Z[:, 0])), gaussian_denoiser, start, rng, **options)
         deviation = measured - np.array(expected)[:, None]
         error = measured.std(0, ddof=1) / np.sqrt(seeds)
         assert np.all(np.abs(deviation.mean(0)) < 4 * error + 1 / d)
@@ -169,7 +165,7 @@ def test_linear_gaussian_estimate_is_the_ridge_posterior_mean(p):
     X, W, Z = instance(rng, d, 1.5, p)
     Y = Z + np.sqrt(noise) * rng.standard_normal(Z.shape)
     start = uninformed_start(rng, d, p)
-    report = amp(Dense(X), linear_output(Y, noise), gaussian_signal, start, rng, tolerance=1e-8)
+    report = amp(Dense(X), linear_output(Y, noise), gaussian_denoiser, start, rng, tolerance=1e-8)
     exact = np.linalg.solve(X.T @ X + noise * np.eye(d), X.T @ Y)
     assert report.converged and report.consistent
     # The noise levels are measured, so the effective ridge differs from 0.3 by a few percent.
@@ -185,8 +181,8 @@ def test_rotating_the_directions_rotates_the_run():
     start = uninformed_start(rng, d, p)
     c, s = np.cos(0.7), np.sin(0.7)
     U = np.array([[c, -s], [s, c]])
-    plain = amp(Dense(X), linear_output(Y, noise), gaussian_signal, start, rng)
-    rotated = amp(Dense(X), linear_output(Y @ U, noise), gaussian_signal, start @ U, rng)
+    plain = amp(Dense(X), linear_output(Y, noise), gaussian_denoiser, start, rng)
+    rotated = amp(Dense(X), linear_output(Y @ U, noise), gaussian_denoiser, start @ U, rng)
     assert plain.iterations == rotated.iterations
     np.testing.assert_allclose(rotated.estimate, plain.estimate @ U, atol=1e-10)
     assert rotated.free_entropy == pytest.approx(plain.free_entropy, abs=1e-9)
@@ -224,7 +220,7 @@ def test_two_directions_of_a_parity_are_learned_together():
         rng = np.random.default_rng(seed)
         X, W, Z = instance(rng, d, alpha, 2)
         output = differentiated(parity_g(np.sign(Z[:, 0] * Z[:, 1])))
-        report = amp(Dense(X), output, gaussian_signal, uninformed_start(rng, d, 2), rng)
+        report = amp(Dense(X), output, gaussian_denoiser, uninformed_start(rng, d, 2), rng)
         M = W.T @ report.estimate / d
         aligned = max(abs(M[0, 0] + M[1, 1]), abs(M[0, 1] + M[1, 0])) / 2
         assert report.converged and report.free_entropy is None
@@ -242,7 +238,7 @@ def test_bethe_free_entropy_is_the_replica_value():
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
         X, W, Z = instance(rng, d, alpha)
-        report = amp(Dense(X), sign_output(np.sign(Z[:, 0])), gaussian_signal, uninformed_start(rng, d, 1), rng)
+        report = amp(Dense(X), sign_output(np.sign(Z[:, 0])), gaussian_denoiser, uninformed_start(rng, d, 1), rng)
         found.append((report.free_entropy, report.log_likelihood))
     entropy, likelihood = np.array(found).T
     assert abs(entropy.mean() - expected) < 4 * entropy.std(ddof=1) / np.sqrt(seeds) + 1 / d
@@ -260,7 +256,7 @@ def test_precision_solves_its_equation():
 
 def test_gaussian_log_partition_is_the_integral():
     B = np.array([[0.7], [-1.3]])
-    step = gaussian_signal(B, np.zeros((B.shape[1], B.shape[1])))
+    step = gaussian_denoiser(B, np.zeros((B.shape[1], B.shape[1])))
     assert step.log_partition is not None
     w, width = np.linspace(-12, 12, 24001, retstep=True)
     A = step.precision[0, 0]
@@ -284,7 +280,7 @@ def _small_run(X=None, y=None, start=None, memory=None, **options):
     y = np.sign(Z[:, 0]) if y is None else y(np.sign(Z[:, 0]))
     begin = uninformed_start(rng, 60, 1)
     begin = begin if start is None else start(begin)
-    return amp(Dense(X), sign_output(y), gaussian_signal, begin, rng, memory=memory, **options)
+    return amp(Dense(X), sign_output(y), gaussian_denoiser, begin, rng, memory=memory, **options)
 
 
 def _with_nan(array):

@@ -7,20 +7,20 @@ import pytest
 
 import solvable as sv
 from solvable.channels import Linear
+from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import Field
 from solvable.engine.signals.eigenvalues import EigenvalueSignal
 from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.signals.trace import TraceSignal
-from solvable.engine.state_evolution import InformationTable, ScalarStateEvolution
+from solvable.engine.solvers import Curve
 from solvable.spectra import MarchenkoPastur, as_law
 
 ALPHA = np.array([0.05, 0.2, 0.34, 0.5, 2.0])
 
 
-def explicit_curve(noise: float, signal) -> ScalarStateEvolution:
+def explicit_curve(noise: float, signal) -> Curve:
     """The solver of index models, with their linear channel and the spectral signal in place of weights."""
-    channel = Linear(noise)
-    return ScalarStateEvolution(InformationTable.of(channel), channel, signal, alpha_weak=0.0)
+    return Curve(PosteriorOutput(Linear(noise)), signal)
 
 
 def test_quadratic_networks_are_linear_labels_of_a_spectral_signal():
@@ -29,19 +29,19 @@ def test_quadratic_networks_are_linear_labels_of_a_spectral_signal():
     curve = explicit_curve(noise / 2 / 1.0, EigenvalueSignal(MarchenkoPastur(rho)))
     expected = sv.predict(sv.QuadraticNetwork(rho, noise), sv.BayesOptimal(), alpha=ALPHA)
     found = curve.optimal(2 * ALPHA)
-    assert np.allclose(found.V, expected["estimation_error"], rtol=0, atol=1e-8)
-    assert np.allclose(1 / found.qhat, expected.order_parameters["effective_noise"], rtol=1e-7)
+    assert np.allclose(found.variance[:, 0, 0], expected["estimation_error"], rtol=0, atol=1e-8)
+    assert np.allclose(1 / found.field[:, 0, 0], expected.order_parameters["effective_noise"], rtol=1e-7)
 
 
 def test_bilinear_sequences_are_linear_labels_of_a_spectral_signal():
     found = explicit_curve(0.1, SingularValueSignal(0.5, 2.0)).uninformed(ALPHA)
     expected = sv.predict(sv.BilinearSequence(0.5, 2.0, 0.1), sv.AMP(), alpha=ALPHA)
-    assert np.allclose(found.V, expected["estimation_error"], rtol=0, atol=1e-8)
+    assert np.allclose(found.variance[:, 0, 0], expected["estimation_error"], rtol=0, atol=1e-8)
 
 
 def test_perfect_recovery_counts_unknowns_as_index_models_do():
     curve = explicit_curve(0.0, EigenvalueSignal(MarchenkoPastur(0.5)))
-    assert curve.alpha_perfect / 2 == sv.thresholds(sv.QuadraticNetwork(0.5))["perfect_recovery"] == 0.375
+    assert curve.gain_perfect / 2 == sv.thresholds(sv.QuadraticNetwork(0.5))["perfect_recovery"] == 0.375
 
 
 @pytest.mark.parametrize("law", ["marchenko-pastur:0.5", "discrete:-1,0,2"])

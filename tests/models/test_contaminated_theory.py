@@ -12,7 +12,7 @@ import pytest
 import solvable as sv
 from solvable.cli.parse import build
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.lab.sweep.identity import dumped, identity
+from solvable.lab.grid.points import dumped, identity
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference" / "contaminated_values.json").read_text())
 LINEAR = sv.MultiIndex("z", noise=0.1)

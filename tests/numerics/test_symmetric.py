@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.linalg import expm, logm
 
-from solvable.numerics.subspaces import tidy
 from solvable.numerics.symmetric import (
     clipped,
     exp_derivative,
@@ -51,20 +50,3 @@ def test_positive_directions_span_the_symmetric_matrices():
     directions = positive_directions(positive(5))
     assert np.linalg.matrix_rank(directions) == 6
     assert all(np.linalg.eigvalsh(smat(d)).min() > -1e-12 for d in directions.T)
-
-
-@pytest.mark.parametrize(
-    "directions", [np.eye(3)[:, [2]], np.eye(3)[:, [0, 2]], np.array([[1.0, 1, 0]]).T, np.array([[1.0, 1, 1]]).T]
-)
-def test_tidy_recognises_simple_subspaces(directions):
-    clean = directions / np.linalg.norm(directions, axis=0)
-    blurred = np.linalg.qr(clean + 1e-5 * np.random.default_rng(0).standard_normal(clean.shape))[0]
-    found = tidy(blurred, 1e-3)
-    np.testing.assert_allclose(found @ found.T, clean @ clean.T, atol=1e-12)
-    if clean.shape[1] < 3 and np.count_nonzero(clean) == clean.shape[1]:
-        np.testing.assert_allclose(np.sort(found.ravel())[: -clean.shape[1]], 0, atol=1e-12)
-
-
-def test_tidy_keeps_what_is_not_simple():
-    u = np.array([[np.cos(0.3)], [np.sin(0.3)]])
-    np.testing.assert_allclose(abs(tidy(u, 1e-4).T @ u), 1, atol=1e-12)

@@ -1,4 +1,6 @@
-"""Write down what every case gives: `python tests/snapshot/record.py`, or with a part of the ids to renew those only.
+"""Write down what every case gives: `python tests/snapshot/record.py`.
+
+With parts of ids only those are renewed; the word `missing` stands for the cases that are not there yet.
 
 The file `snapshot.json` has one line a case, sorted by id, and is written anew after each case, so that what stopped
 half-way is kept. Record it with code whose numbers are trusted, and never to make a test pass.
@@ -95,13 +97,15 @@ def points(case: Case) -> int:
     return math.prod(len(v) for v in case.arguments.values() if isinstance(v, list))
 
 
-def main(part: str = "") -> None:
-    """Compute and write all cases, or those with `part` in their id; print the CPU seconds of each."""
+def main(*parts: str) -> None:
+    """Compute and write all cases, or those with one of `parts` in their id; print the CPU seconds of each."""
     listed = cases()
     known = {case.id for case in listed}
     records = {name: value for name, value in read().items() if name in known}
     begin = time.process_time()
-    chosen = [case for case in listed if part in case.id]
+    chosen = [case for case in listed if not parts or any(part in case.id for part in parts)]
+    if parts == ("missing",):
+        chosen = [case for case in listed if case.id not in records]
     for case in chosen:
         start = time.process_time()
         records[case.id] = compute(case)
@@ -111,4 +115,4 @@ def main(part: str = "") -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:])

@@ -31,19 +31,24 @@ def _parameters() -> list[Any]:
     return [pytest.param(case, id=case.id, marks=marks[case.fast]) for case in cases()]
 
 
-def test_the_snapshot_holds_exactly_the_cases():
-    assert set(RECORDED) == {case.id for case in cases()}
+def test_every_record_has_its_case():
+    assert set(RECORDED) <= {case.id for case in cases()}
 
 
 @pytest.mark.parametrize("case", _parameters())
 def test_numbers_are_those_recorded(case: Case):
+    if case.id not in RECORDED:
+        pytest.skip("not recorded yet; with trusted code: python tests/snapshot/record.py missing")
     differences = compare(case, RECORDED[case.id], compute(case))
     assert not differences, "\n".join([f"{case.id} has changed:", *differences])
 
 
 @pytest.mark.parametrize("verb", ["predict", "thresholds", "diagnose", "simulate", "optimize"])
 def test_a_changed_number_is_found(verb: str):
-    case = next(case for case in cases() if case.verb == verb and "error" not in RECORDED[case.id])
+    recorded = [case for case in cases() if case.verb == verb and "error" not in RECORDED.get(case.id, {"error": ""})]
+    if not recorded:
+        pytest.skip("nothing recorded yet")
+    case = recorded[0]
     old = RECORDED[case.id]
     assert not compare(case, old, old)
     assert compare(case, old, _shifted(old))

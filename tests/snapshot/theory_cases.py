@@ -25,6 +25,8 @@ import solvable as sv
 Index, Network, Sensing = sv.MultiIndex, sv.QuadraticNetwork, sv.MatrixSensing
 Contamination, losses, Lasso, Ridge = sv.Contamination, sv.losses, sv.Lasso, sv.Ridge
 WEAK_PARITY = np.pi**2 / 4
+ALGORITHMIC = 1.1284714354944252
+"""The end of the hard phase of |z|, as `thresholds` gives it."""
 
 
 def index_theory() -> Iterator[Case]:
@@ -63,8 +65,7 @@ def index_theory() -> Iterator[Case]:
     for name, model in closed.items():
         for learner in LEARNERS:
             yield predict(f"{name}/{learner}", model, LEARNERS[learner], alpha=alphas)
-    at = sv.thresholds(closed["abs"])
-    edges = [at["information_theoretic"], at["algorithmic"], 1.0625, 1.128469, 1.128471]
+    edges = [1.0, ALGORITHMIC, 1.0625, 1.12847, 1.128473]
     yield predict("abs/bayes/at-thresholds", closed["abs"], BAYES, alpha=edges)
     yield predict("abs/amp/at-thresholds", closed["abs"], AMP, alpha=edges)
     for name, model in (named | generic | noisy).items():
@@ -95,14 +96,14 @@ def several_theory() -> Iterator[Case]:
         for learner in ("symmetric", "asymmetric"):
             yield predict(f"{name}/{learner}", closed[name][0], LEARNERS[learner], alpha=alpha)
     generic = {
-        "polynomial": (Index("z1*z2 + 0.3*z1**3"), [0.4, 1.0]),
+        "polynomial": (Index("z1*z2 + 0.3*z1**3"), [0.4]),
         "polynomial-noise": (Index("z1*z2 + 0.3*z1**3", noise=0.1), [0.4, 1.0]),
-        "function-2": (Index(sv.Target(twisted, projections=2), noise=0.1), [4.0]),
+        "function-2": (Index(sv.Target(twisted, projections=2), noise=0.5), [1.0]),
         "pieces": (Index("where(z1 > 0, z2, 0)"), [0.7]),
         "parity-3": (Index("sign(z1*z2*z3)"), [0.0, 2.0]),
         "committee-3": (Index("sign(z1) + sign(z2) + sign(z3)"), [4.0]),
         "majority-3": (Index("sign(sign(z1) + sign(z2) + sign(z3))"), [0.5]),
-        "generic-3": (Index("tanh(z1)*z2 + 0.5*z3**2", noise=0.1), [3.0]),
+        "generic-3": (Index("tanh(z1)*z2 + 0.5*z3**2", noise=0.5), [1.0]),
     }
     for name, (model, alpha) in generic.items():
         yield predict(f"{name}/amp", model, AMP, alpha=alpha)
@@ -176,8 +177,9 @@ def matrix_theory() -> Iterator[Case]:
     yield predict("network-noise/descent", networks["network-noise"], sv.GradientDescent(), alpha=few)
     for name, model in sensing.items():
         yield predict(f"{name}/bayes", model, BAYES, alpha=few)
-        yield predict(f"{name}/nuclear", model, penalised["some"], alpha=few)
         yield predict(f"{name}/lazy", model, sv.Lazy(0.1), alpha=few)
+        if name != "density":  # takes long to compile
+            yield predict(f"{name}/nuclear", model, penalised["some"], alpha=few)
     yield predict("three-atoms/amp", sensing["three-atoms"], AMP, alpha=few)
     yield predict("power-law/nuclear-width", sensing["power-law"], sv.NuclearNorm(0.05, width=6), alpha=few)
     yield predict("marchenko-pastur/descent", sensing["marchenko-pastur"], sv.GradientDescent(), alpha=few)
@@ -189,7 +191,7 @@ def matrix_theory() -> Iterator[Case]:
 def thresholds() -> Iterator[Case]:
     """Of models, and of pairs that have their own."""
     one = ["z", "abs(z)", "z**2", "sign(z)", "he3(z)", "z**2*exp(-z**2)", "where(abs(z) < 1, 1, 0)"]
-    several = ["sign(z1*z2)", "z1*z2", "z1**2 + z2**2", "sign(z1) + sign(z2)", "z1**2 + sign(z1*z2*z3)"]
+    several = ["sign(z1*z2)", "z1**2 + sign(z1*z2*z3)"]
     models = {text: Index(text) for text in (*one, *several)} | {
         "z**2, noise": Index("z**2", noise=0.25),
         "z, sparse": Index("z", prior="gauss-bernoulli:0.2"),
@@ -214,11 +216,11 @@ def thresholds() -> Iterator[Case]:
 
 
 def diagnoses() -> Iterator[Case]:
-    """Trivial, easy and hard targets of one to four projections."""
+    """Trivial, easy and hard targets of one to three projections."""
     one = ["z", "abs(z)", "relu(z)", "he4(z)", "z**2*exp(-z**2)", "sin(3*z)**2", "where(abs(z) < 1, 1, 0)"]
     two = ["sign(z1*z2)", "z1*z2", "z1 + z1*z2", "z1**2 + z2**2", "z1*z2 + 0.3*z1**3", "max(z1, z2)"]
-    three = ["sign(z1*z2*z3)", "z1**2 + sign(z1*z2*z3)", "he4(z1) + sign(z1*z2*z3)", "z1*z2*z3"]
-    for text in (*one, *two, *three, "z1*z2 + z3*z4"):
+    three = ["sign(z1*z2*z3)", "z1**2 + sign(z1*z2*z3)"]
+    for text in (*one, *two, *three):
         yield case("diagnose", text, text)
     yield case("diagnose", "abs(z), noise", "abs(z)", noise=0.3)
     yield case("diagnose", "probit", sv.channels.Probit(noise=0.5))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from solvable.lab.sweep.identity import dumped, identity
+from solvable.lab.grid.points import dumped, identity
 from solvable.spectra import Density, Discrete, MarchenkoPastur, PowerLaw, ProductWishart, Semicircle
 from solvable.spectra.convolution import free_sum
 from solvable.spectra.denoising import mmse, mmse_forms

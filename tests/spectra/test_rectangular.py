@@ -13,7 +13,6 @@ import pytest
 from solvable.spectra import Discrete, ProductWishart
 from solvable.spectra.rectangular import RectangularSum, rectangular_sums
 from solvable.spectra.rectangular_denoising import (
-    optimal_singular_values,
     optimal_singular_values_of,
     rectangular_mmse,
     rectangular_mmse_forms,
@@ -123,10 +122,6 @@ def test_derivatives_and_arrays():
     _, slopes = derivative(points)
     above, below = derivative(points + step * direction)[0], derivative(points - step * direction)[0]
     assert np.allclose(slopes, (above - below) / (2 * step), rtol=1e-5)
-    law = ProductWishart(0.5, 2.0)
-    x = jnp.array([0.1, 1.0, 5.0])
-    shrunk = optimal_singular_values(law, 2.0, 0.5, x)
-    assert np.allclose(shrunk, optimal_singular_values_of(law, 2.0, noisy(law, 2.0, 0.5), x))
 
 
 def test_denoising_a_matrix_of_any_singular_values():

@@ -9,7 +9,8 @@ from scipy.stats import norm
 
 from solvable.core.errors import TargetError
 from solvable.numerics.gaussian import RADIUS
-from solvable.targets.landscape import landscape
+from solvable.targets.hermite import hermite_coefficients
+from solvable.targets.landscape import landscape, refuse_infinite_variance
 from solvable.targets.target import Target
 
 ROOT3 = np.sqrt(3)
@@ -224,3 +225,32 @@ def test_too_many_pieces_are_refused():
     text = str(error.value)
     assert text.startswith("the target 'sin(500*z)' has ")
     assert text.endswith(" monotone pieces on [-9, 9]; at most 512 are handled: make it oscillate less")
+
+
+@pytest.mark.parametrize("text", ["abs(z)**(-0.4)", "log(abs(z))", "tan(z/6)", "exp(z**2/8)", "exp(2*z)", "z**6"])
+def test_finite_variance_is_accepted(text):
+    target = Target(text)
+    refuse_infinite_variance(target, target.breaks)
+    assert np.isfinite(hermite_coefficients(target, 4)).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("1/z", "0"), ("abs(z)**(-0.5)", "0"), ("1/(z - 0.5)", "0.5"), ("tan(z)", "-7.85398"), ("z**(-2)", "0")],
+)
+def test_poles_of_infinite_variance_are_refused(text, place):
+    target = Target(text)
+    with pytest.raises(TargetError) as error:
+        refuse_infinite_variance(target, target.breaks)
+    assert str(error.value) == f"the target {text!r} has infinite variance: it diverges too fast at z = {place}"
+
+
+@pytest.mark.parametrize("text", ["exp(z**2/4)", "exp(z**2)", "exp(z**2/4.1)"])
+def test_tails_of_infinite_variance_are_refused(text):
+    target = Target(text)
+    with pytest.raises(TargetError) as error:
+        refuse_infinite_variance(target, target.breaks)
+    assert str(error.value) == (
+        f"the target {text!r} grows too fast: its variance is infinite, or comes from |z| > 12, which no sample ever "
+        "reaches"
+    )

@@ -180,8 +180,8 @@ def _state(pid: int) -> list[str]:
         return []
 
 
-def wait_until(condition, seconds: float = 30.0) -> bool:
-    """Wait for a condition, and say whether it came true in time."""
+def wait_until(condition, seconds: float = 1800.0) -> bool:
+    """Wait for a condition, and say whether it came true; the limit is for what hangs, not for what is slow."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

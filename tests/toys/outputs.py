@@ -2,51 +2,56 @@
 
 from __future__ import annotations
 
-import functools
+import types
 
 import numpy as np
 from scipy.special import ndtr
 
-from solvable.channels.base import Channel
-from solvable.channels.multi import Linearisation, MatrixInformation, MultiChannel
-from solvable.engine.state_evolution import InformationTable
+from solvable.channels.base import Average, Channel, Linearisation, TargetChannel
+from solvable.engine.outputs.posterior import PosteriorOutput
+from solvable.engine.signals.separable import SeparableSignal
+from solvable.engine.solvers.base import FixedPoints
+from solvable.engine.solvers.continuation import Continuation
 from solvable.numerics.subspaces import complement
+from solvable.priors import Gaussian
 from solvable.targets.target import Target
 
 
-class Toy(MultiChannel):
-    """What the engine does not ask for is left out."""
+def continued(channel: Channel) -> Continuation:
+    """The solver of r x r overlaps on a channel, with Gaussian weights."""
+    return Continuation(PosteriorOutput(channel), SeparableSignal(Gaussian(), channel.projections))
 
-    calls = 0
+
+class scalars:
+    """A solver whose points of one overlap go by their letters: q, V, qhat."""
+
+    def __init__(self, solver):
+        self._solver = solver
+
+    def __getattr__(self, name):
+        return getattr(self._solver, name)
+
+    def uninformed(self, gain):
+        return _letters(self._solver.uninformed(gain))
+
+    def optimal(self, gain):
+        return _letters(self._solver.optimal(gain))
+
+
+def _letters(points: FixedPoints) -> types.SimpleNamespace:
+    letters = {"q": points.overlap, "V": points.variance, "qhat": points.field}
+    return types.SimpleNamespace(**vars(points), **{name: part[:, 0, 0] for name, part in letters.items()})
+
+
+class Toy(TargetChannel):
+    """A channel of which only the averages are known: `at(M)` gives them. Each is equal to itself only."""
 
     @property
-    def discrete(self):
-        return False
+    def definition(self):
+        return {"toy": id(self)}
 
-    @property
-    def atoms(self):
-        return np.empty(0)
-
-    def observe(self, y):
-        raise NotImplementedError
-
-    def posterior(self, observation, Omega, V, evidence=True):
-        raise NotImplementedError
-
-    def label_law(self, fineness=1.0):
-        raise NotImplementedError
-
-    def predict(self, Omega, V):
-        raise NotImplementedError
-
-    def classify(self, Omega, V):
-        raise NotImplementedError
-
-    def pinned_mass(self, directions):
-        return 0.0
-
-    def frozen(self, directions):
-        raise NotImplementedError
+    def average(self, V, fineness):
+        return self.at(np.eye(len(V)) - V)
 
 
 class LinearToy(Toy):
@@ -56,10 +61,9 @@ class LinearToy(Toy):
         self.a, self.noise = np.asarray(a, float), noise
         self.target = Target(" + ".join(f"{c} * z{i + 1}" for i, c in enumerate(self.a)), projections=len(self.a))
 
-    def information(self, M):
-        self.calls += 1
+    def at(self, M):
         s = self.a @ (np.eye(len(M)) - M) @ self.a + self.noise
-        return MatrixInformation(np.outer(self.a, self.a) / s, float(-np.log(2 * np.pi * np.e * s) / 2), 1e-12, 1e-12)
+        return Average(np.outer(self.a, self.a) / s, float(-np.log(2 * np.pi * np.e * s) / 2), 1e-12, 1e-12)
 
     def linearisation(self, M, basis):
         b = basis.T @ self.a
@@ -72,7 +76,7 @@ class LinearToy(Toy):
         inside = np.linalg.norm(self.a - directions @ (directions.T @ self.a)) < 1e-6 * np.linalg.norm(self.a)
         return float(inside and self.noise == 0)
 
-    def frozen(self, directions):
+    def known(self, directions):
         rest = complement(directions)
         return LinearToy(np.round(rest.T @ self.a, 12), self.noise)
 
@@ -89,16 +93,15 @@ class PotentialToy(Toy):
         self.P = np.eye(r) if P is None else np.asarray(P, float)
         self.target = Target("+".join(f"z{i + 1}" for i in range(r)))
 
-    def information(self, M):
-        self.calls += 1
+    def at(self, M):
         p = np.trace(self.P @ M)
         information = self.T + sum(g @ M @ g for g in self.G) + self.c * p**3 * self.P
         quadratic = sum(np.trace(g @ M @ g @ M) for g in self.G)
         entropy = np.trace(self.T @ M) / 2 + quadratic / 4 + self.c * p**4 / 8
-        return MatrixInformation(information, float(entropy), self.error, self.error)
+        return Average(information, float(entropy), self.error, self.error)
 
     def linearisation(self, M, basis):
-        trivial = basis.T @ self.information(M).information @ basis
+        trivial = basis.T @ self.at(M).information @ basis
         slope = 3 * self.c * np.trace(self.P @ M) ** 2
         p = basis.T @ self.P @ basis
         inner = [basis.T @ g @ basis for g in self.G]
@@ -106,7 +109,7 @@ class PotentialToy(Toy):
         easy = sum((np.kron(g, g) for g in inner), np.zeros((k * k, k * k))) + slope * np.outer(p.ravel(), p.ravel())
         return Linearisation(basis, trivial, easy, self.error)
 
-    def frozen(self, directions):
+    def known(self, directions):
         return KnownToy(self, directions)
 
 
@@ -116,14 +119,14 @@ class KnownToy(Toy):
     noise = 1.0
 
     def __init__(self, whole, directions):
-        self.whole, self.known, self.rest = whole, directions @ directions.T, complement(directions)
+        self.whole, self.fixed, self.rest = whole, directions @ directions.T, complement(directions)
         self.target = Target("+".join(f"z{i + 1}" for i in range(self.rest.shape[1])))
 
     def _whole(self, M):
-        return self.known + self.rest @ M @ self.rest.T
+        return self.fixed + self.rest @ M @ self.rest.T
 
-    def information(self, M):
-        found = self.whole.information(self._whole(M))
+    def at(self, M):
+        found = self.whole.at(self._whole(M))
         return found._replace(information=self.rest.T @ found.information @ self.rest)
 
     def linearisation(self, M, basis):
@@ -143,8 +146,7 @@ class ParityToy(Toy):
     def discrete(self):
         return True
 
-    def information(self, M):
-        self.calls += 1
+    def at(self, M):
         V = np.eye(2) - M
         step = np.clip(0.35 * np.sqrt(np.linalg.eigvalsh(V)[0]), 0.02, 0.25)
         x = np.arange(-6, 6 + step / 2, step)
@@ -171,7 +173,7 @@ class ParityToy(Toy):
         off = np.sum(total * d1 * d2)
         information = np.array([[np.sum(total * d1**2), off], [off, np.sum(total * d2**2)]])
         entropy = float(np.sum(weight * (plus * np.log(plus) + (1 - plus) * np.log1p(-plus))))
-        return MatrixInformation(information, entropy, 2e-6, 2e-6)
+        return Average(information, entropy, 2e-6, 2e-6)
 
     @property
     def resolution(self):
@@ -182,42 +184,3 @@ class ParityToy(Toy):
             raise NotImplementedError
         G = 2 / np.pi * basis.T @ np.array([[0, 1], [1, 0]]) @ basis
         return Linearisation(basis, np.zeros((basis.shape[1],) * 2), np.kron(G, G), 1e-12)
-
-
-class ScalarToy(Toy):
-    """A one-projection channel seen as a channel of r = 1 projections."""
-
-    def __init__(self, channel: Channel):
-        self.channel, self.target, self.noise = channel, channel.landscape.target, channel.noise
-
-    @functools.cached_property
-    def table(self):
-        return InformationTable.of(self.channel)
-
-    @property
-    def discrete(self):
-        return self.channel.discrete
-
-    def information(self, M):
-        self.calls += 1
-        q = max(float(M[0, 0]), 1e-12)
-        if q < 1e-4:
-            law = self.channel.label_law()
-            start = float(np.sum(law.weight * law.mean**2))
-            slope = float(np.sum(law.weight * law.G**2))
-            psi = float(self.channel.information(np.array([1.0])).entropy[0])
-            return MatrixInformation(
-                np.array([[start + slope * q]]), psi + (start * q + slope * q**2 / 2) / 2, 1e-8, 1e-8
-            )
-        t = np.array([np.log(q / (1 - q))])
-        found = np.exp(self.table.log_information(t))
-        error = float((self.table.relative_error(t) * found)[0])
-        return MatrixInformation(found[:, None], float(self.table.entropy(t)[0]), error, 1e-7)
-
-    def linearisation(self, M, basis):
-        law = self.channel.label_law()
-        mean, square = np.sum(law.weight * law.mean**2), np.sum(law.weight * law.G**2)
-        return Linearisation(basis, np.array([[mean]]), np.array([[square]]), 1e-8)
-
-    def pinned_mass(self, directions):
-        return self.channel.continuous_mass

@@ -1,79 +1,86 @@
-"""The output channel P(y|z) of one projection: what a label says about z, and how much labels say on average.
+"""The output channel P(y|z) of r >= 1 projections: what a label says about the vector z, and how much on average.
 
-Notation: omega ~ N(0, q) is what is known of z, V = 1 - q the variance left, z | omega ~ N(omega, V), and
+Notation: omega ~ N(0, M) is what is known of z, V = I - M the covariance left, z | omega ~ N(omega, V), and
 
-    Z(y, omega, V)  = E_{z ~ N(omega, V)} P(y|z)
-    g(y, omega, V)  = d log Z / d omega = (E[z | y, omega] - omega) / V
-    information I(V) = E[g^2],          Psi(V) = E[log Z],          dPsi/dq = I / 2.
+    Z(y, omega, V) = E_{z ~ N(omega, V)} P(y|z)
+    g(y, omega, V) = grad_omega log Z = V^-1 (E[z | y, omega] - omega)
+    information    = E[g g^T]  (r x r),        Psi = E[log Z],        dPsi/dM = E[g g^T] / 2.
+
+Averages are asked for at V and not at M: where little is left to learn, 1 - M has lost the digits of V.
 """
 
 from __future__ import annotations
 
 import abc
-import concurrent.futures
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels import prediction
-from solvable.core.precision import float64
-from solvable.numerics.gaussian import normal_trapezoid
-from solvable.targets.landscape import Landscape
+from solvable.core.errors import NotSimulable, NotSolvable
+from solvable.numerics.errors import COARSER
+from solvable.targets.target import Target
 
-REACH = 6.2
-"""Gaussian factors inside a posterior are cut at this many standard deviations (mass beyond: 6e-10)."""
-
-NARROW = 0.01
-"""Below this variance, structure near the edges of g at the scale sqrt(V) needs a rule of its own."""
-
-
-_CHUNK = 8
+if TYPE_CHECKING:
+    from solvable.channels.predictor import Predictor
 
 
 class Posterior(NamedTuple):
-    """Normalisation, mean and variance of z given a label and omega, elementwise."""
+    """Log evidence (n,), mean (n, r) and covariance (n, r, r) of z given each label and its omega."""
 
     log_Z: Any
     mean: Any
-    variance: Any
+    covariance: Any
 
 
-class PosteriorKernel(eqx.Module):
-    """The posterior as a pure function of arrays, elementwise over rows, for NumPy and JAX alike."""
+class Information:
+    """How much a label says at each of k covariances V: `information` E[g g^T] (k, r, r), `entropy` E[log Z] (k,).
 
-    @abc.abstractmethod
-    def evaluate(self, xp: Any, observation: Any, omega: Any, V: Any, evidence: bool = True) -> Posterior:
-        """The posterior with `xp` (numpy or jax.numpy) as the array namespace; log_Z may be None without `evidence`."""
+    `error` (k,) estimates the absolute error of the entries of `information`, `entropy_error` (k,) that of `entropy`.
+    Where they come from a coarser rule it is evaluated when one of them is first read: who does not ask does not pay.
+    """
 
-    def __call__(self, observation: Any, omega: Any, V: Any) -> Posterior:
-        return self.evaluate(jnp, observation, omega, V)
+    def __init__(self, information: Any, entropy: Any, error: Any = 0.0, entropy_error: Any = 0.0):
+        self.information = np.asarray(information, float)
+        self.entropy = np.asarray(entropy, float)
+        self._estimate: Callable[[], tuple[Any, Any]] = lambda: (error, entropy_error)
+
+    @classmethod
+    def estimated(cls, information: Any, entropy: Any, estimate: Callable[[], tuple[Any, Any]]) -> Information:
+        """With `estimate` () -> (error, entropy_error) called when the errors are asked for, and only once."""
+        found = cls(information, entropy)
+        found._estimate = estimate
+        return found
+
+    @functools.cached_property
+    def _errors(self) -> tuple[np.ndarray, np.ndarray]:
+        error, entropy_error = self._estimate()
+        return np.broadcast_to(error, self.entropy.shape), np.broadcast_to(entropy_error, self.entropy.shape)
+
+    @property
+    def error(self) -> np.ndarray:
+        return self._errors[0]
+
+    @property
+    def entropy_error(self) -> np.ndarray:
+        return self._errors[1]
 
 
-class Rows(NamedTuple):
-    """A quadrature rule over (z, y): E f(z, y) = sum of weight * f, the labels given as an observation."""
+class Average(NamedTuple):
+    """E[g g^T] (r x r) and Psi at one V by one rule, with the errors that another fineness would not show."""
 
-    z: Any
-    weight: Any
-    observation: Any
-
-
-class Information(NamedTuple):
-    """How much a label says at variance V: `information` E[g^2], and `entropy` Psi = E[log Z]."""
-
-    information: Any
-    entropy: Any
+    information: np.ndarray
+    entropy: float
+    error: float = 0.0
+    entropy_error: float = 0.0
 
 
 class LabelLaw(NamedTuple):
-    """The law of a label, before anything is known: E f(y) = sum of weight * f.
+    """The law of a label before anything is known: E f(y) = sum of weight * f, over the rows.
 
-    `mean` is E[z|y], which is not zero where one step of AMP learns; `G` is E[z^2|y] - 1, whose square sets the
-    weak-recovery threshold, 1 / alpha_weak = E[G^2], where the mean vanishes.
+    `mean` (L, r) is E[z|y], which is not zero where one step of AMP learns; `G` (L, r, r) is E[z z^T|y] - I, whose
+    square sets the weak-recovery threshold where the mean vanishes.
     """
 
     weight: np.ndarray
@@ -81,54 +88,88 @@ class LabelLaw(NamedTuple):
     G: np.ndarray
 
 
-class Channel(abc.ABC):
-    """P(y|z) for one projection, on which theory and algorithms rest.
+class Linearisation(NamedTuple):
+    """State evolution around M, in the directions `basis` (r x k, orthonormal columns, M basis = 0).
 
-    A channel gives `kernel`, the posterior (observation, omega, V) -> Posterior as a pure function, and `observe`,
-    which computes once everything that depends on the labels alone (roots, intervals).
+    `trivial` (k x k) is E[m m^T], m = E[basis^T z | y, omega]: directions in its range are learned at once.
+    `easy` (k^2 x k^2) is E[G (x) G], G = Cov of basis^T z given (y, omega), plus m m^T, minus I: an infinitesimal
+    overlap dM in these directions becomes alpha F(dM), vec F(dM) = easy vec dM, where `trivial` vanishes.
+    `error` estimates the absolute error of both; `trivial_change`, where given, that of `trivial` as a matrix.
     """
 
-    kernel: PosteriorKernel
-    landscape: Landscape
+    basis: np.ndarray
+    trivial: np.ndarray
+    easy: np.ndarray
+    error: float
+    trivial_change: np.ndarray | None = None
+
+
+class Channel(abc.ABC):
+    """P(y|z) for r >= 1 projections.
+
+    A channel gives what its customers need, and is refused in words where one needs what it has not:
+
+    - state evolution: `information` (by `average`), `linearisation`, `pinned_mass`, `known`, `resolution`,
+      `deterministic`, `discrete`;
+    - message passing: `observe`, `posterior`, `row_resolution`;
+    - spectral methods and exponents: `label_law`;
+    - data: `sample`; scores: `predictor`.
+
+    Two channels are equal if they are of one type and have the same `definition`, so equal ones share what was
+    computed for either.
+    """
+
     noise: float = 0.0
-    omega_step: float = 0.2
-    keeps_exponent: bool = True
-    """Whether labels have the generative exponent of the noiseless target, as with noise added to them."""
-
-    @abc.abstractmethod
-    def observe(self, y: np.ndarray) -> Any:
-        """A pytree of arrays, one row a label, that the kernel takes; independent of omega and V."""
-
-    @abc.abstractmethod
-    def make_rows(self, fineness: float, narrow: bool) -> Rows:
-        """A quadrature rule over the label law, for V >= NARROW or for `narrow` V below.
-
-        `fineness` 1 is the rule that results are computed with; the change from a lower one estimates the error.
-        """
-
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
-    def rows(self, fineness: float = 1.0, narrow: bool = False) -> Rows:
-        """The quadrature rule over the label law, made once."""
-        return self.make_rows(fineness, narrow)
-
-    def average_kernel(self, fineness: float, narrow: bool) -> PosteriorKernel:
-        """The kernel for averages: coarser with `fineness`, and without safeguards for labels that omega excludes."""
-        return self.kernel
+    """The variance of Gaussian noise added to the label."""
 
     @property
-    def atoms(self) -> np.ndarray:
-        """The values that the noiseless label takes with positive probability."""
-        return self.landscape.atoms
+    @abc.abstractmethod
+    def projections(self) -> int:
+        """The number r of projections."""
 
     @property
-    def continuous_mass(self) -> float:
-        """The weight c of the part of the label that pins z down exactly: I ~ c / V as V -> 0 (0 with noise)."""
-        return self.landscape.continuous_mass if self.noise == 0 else 0.0
+    @abc.abstractmethod
+    def definition(self) -> dict[str, Any]:
+        """Everything that defines the channel beside its type: numbers, texts, arrays, targets, channels."""
+
+    def describe(self) -> dict[str, Any]:
+        """The type and the definition as plain numbers, texts and lists: equal for equal channels."""
+        return {"channel": type(self).__name__} | {name: _plain(value) for name, value in self.definition.items()}
+
+    @functools.cached_property
+    def _key(self) -> Any:
+        return type(self), _hashable(self.definition)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Channel) and self._key == other._key)
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     @property
     def deterministic(self) -> bool:
         """Whether z fixes the label."""
         return self.noise == 0
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the noiseless label takes finitely many values."""
+        return False
+
+    @property
+    def atoms(self) -> np.ndarray:
+        """The values that the noiseless label takes with positive probability."""
+        return np.zeros(0)
+
+    @property
+    def resolution(self) -> float:
+        """The smallest eigenvalue of V for which `information` and `posterior` resolve the label's structure."""
+        return 1e-6
+
+    @property
+    def row_resolution(self) -> float:
+        """The smallest eigenvalue of V at which `posterior` is right."""
+        return self.resolution
 
     @property
     def sharp(self) -> bool:
@@ -142,104 +183,102 @@ class Channel(abc.ABC):
 
     @property
     def deepest(self) -> float:
-        """log(q / V) down to which averages are computed; from there on log I and Psi are linear in it."""
+        """log(q / V) of one projection to which averages are computed; beyond, log I and Psi are linear in it."""
         return 24.0
 
-    @property
-    def discrete(self) -> bool:
-        """Whether the noiseless label takes finitely many values."""
-        return bool(self.landscape.flat.all())
-
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Labels y = g(z) + sqrt(noise) xi."""
-        clean = self.landscape.target.numpy(np.asarray(z, float)[..., None])
-        return clean + np.sqrt(self.noise) * rng.standard_normal(clean.shape) if self.noise else clean
+        """Labels (n,) drawn given z (n, r)."""
+        self._no_data()
 
-    def posterior(self, observation: Any, omega: np.ndarray, V: float, evidence: bool = True) -> Posterior:
-        """The posterior of z at each row, as NumPy arrays; a few exponentials a row are cheaper than a call to XLA."""
-        return self._evaluate(np, observation, omega, V, evidence)
+    def observe(self, y: np.ndarray) -> Any:
+        """What `posterior` needs of the labels, computed once: independent of omega and V."""
+        self._no_data()
 
-    @functools.cached_property
-    def _evaluate(self) -> Callable[..., Posterior]:
-        # Taking a method off an equinox module costs more than a small posterior: do it once.
-        return self.kernel.evaluate
+    def posterior(self, observation: Any, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Posterior:
+        """The posterior of z at each row; Omega is (n, r), V (r, r) is shared. log_Z may be None without `evidence`."""
+        self._no_data()
 
-    def predict(self, omega: np.ndarray, V: float) -> np.ndarray:
-        """The posterior mean of the noiseless label, E[g(z)], z ~ N(omega, V), elementwise."""
-        return prediction.predict(self.landscape, omega, V)
+    def average(self, V: np.ndarray, fineness: float) -> Average:
+        """E[g g^T] and Psi at one V (r x r, eigenvalues in (0, 1]) by the rule of one fineness."""
+        raise NotSolvable(f"{self!r} has no averages over labels: its state evolution is not known.")
 
-    def classify(self, omega: np.ndarray, V: float) -> np.ndarray:
-        """The most probable noiseless label, z ~ N(omega, V), elementwise; for discrete targets."""
-        return prediction.classify(self.landscape, omega, V)
+    def information(self, V: np.ndarray, fineness: float = 1.0) -> Information:
+        """E[g g^T] and Psi at each V = I - M of a batch (k, r, r); fineness 1 is the rule of results."""
+        V = np.asarray(V, float)
+        fine = [self.average(v, fineness) for v in V]
+
+        def estimate() -> tuple[np.ndarray, np.ndarray]:
+            coarse = [self.average(v, COARSER * fineness) for v in V]
+            pairs = list(zip(fine, coarse, strict=True))
+            error = [np.abs(a.information - b.information).max() + a.error for a, b in pairs]
+            return np.array(error), np.array([abs(a.entropy - b.entropy) + a.entropy_error for a, b in pairs])
+
+        matrices = np.array([found.information for found in fine]).reshape(V.shape)
+        return Information.estimated(matrices, [found.entropy for found in fine], estimate)
+
+    def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
+        """How state evolution moves off M in the directions `basis`, in which M vanishes."""
+        raise NotSolvable(f"{self!r} has no linearisation: where it begins to be learned is not known.")
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
-        """The law of the label with its first two conditional moments of z ~ N(0, 1)."""
-        rows = self.rows(fineness)
-        posterior = self.posterior(rows.observation, np.zeros(len(rows.z)), 1.0)
-        return LabelLaw(rows.weight, posterior.mean, posterior.variance + posterior.mean**2 - 1)
+        """The law of the label with the first two conditional moments of z ~ N(0, I)."""
+        raise NotSolvable(f"the law of the labels of {self!r} is not known.")
 
-    def information(self, V: Any, fineness: float = 1.0) -> Information:
-        """I(V) and Psi(V) for an array of variances V in (0, 1], vectorised."""
-        V = np.asarray(V, float)
-        result = np.empty((2, *V.shape))
+    def pinned_mass(self, directions: np.ndarray) -> float:
+        """The probability that, without noise, a label depends on z near z only through directions^T z (r x k), and
+        not flatly: then k such labels per unknown pin these directions down exactly."""
+        return 0.0
 
-        def fill(narrow: bool) -> None:
-            here = (V < NARROW) == narrow
-            if here.any():
-                result[:, here] = self.average(V[here], fineness, narrow)
+    def known(self, directions: np.ndarray) -> Channel:
+        """The channel of the remaining projections once directions^T z (r x k, orthonormal) is known exactly.
 
-        # The two rules compile and run side by side.
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            list(pool.map(fill, (False, True)))
-        return Information(*result)
+        Its label is (y, directions^T z), and its coordinates are those of `complement(directions)`.
+        """
+        raise NotSolvable(f"{self!r} with some directions known is not solved.")
 
-    def average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
-        """I and Psi, stacked, by the rule for V >= NARROW or for `narrow` V."""
-        kernel, rows = self.average_kernel(fineness, narrow), self.rows(fineness, narrow)
-        x, x_weight = normal_trapezoid(self.omega_step / fineness, 6.0)
-        return in_chunks(functools.partial(_information, kernel, rows, x, x_weight), V)
+    @property
+    def predictor(self) -> Predictor:
+        """The best predictions of a fresh noiseless label, and their errors."""
+        raise NotSolvable(f"{self!r} has no predictions of fresh labels.")
+
+    def _no_data(self) -> NoReturn:
+        raise NotSimulable(f"{self!r} describes labels in theory only: it draws and reads none.")
 
 
-@eqx.filter_jit
-def _information(kernel, rows: Rows, x, x_weight, V) -> Information:
-    """E over the label law: z first, then omega | z ~ N(q z, q V), so that the breaks of g stay on the nodes of z."""
+class TargetChannel(Channel):
+    """Labels made of a function of the projections: y = g(z) + sqrt(noise) xi, unless a member says otherwise."""
 
-    def at(V):
-        q = 1 - V
+    target: Target
 
-        # One omega a row at a time: the working set then stays in the cache.
-        def at_node(x):
-            omega = q * rows.z + jnp.sqrt(q * V) * x
-            posterior = kernel(rows.observation, omega, V)
-            g = (posterior.mean - omega) / V
-            log_Z = jnp.where(rows.weight > 0, posterior.log_Z, 0.0)
-            return jnp.sum(rows.weight * g**2), jnp.sum(rows.weight * log_Z)
+    @property
+    def projections(self) -> int:
+        return self.target.projections
 
-        information, entropy = jax.lax.map(at_node, x)
-        return Information(x_weight @ information, x_weight @ entropy)
+    @property
+    def definition(self) -> dict[str, Any]:
+        return {"target": self.target, "noise": self.noise}
 
-    return jax.lax.map(at, V)
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Labels y = g(z) + sqrt(noise) xi, for z of shape (n, r)."""
+        clean = self.target.numpy(np.asarray(z, float))
+        return clean + np.sqrt(self.noise) * rng.standard_normal(clean.shape) if self.noise else clean
 
 
-def in_chunks(function: Callable[[Any], Any], V: np.ndarray) -> np.ndarray:
-    """Evaluate at each V in chunks of one length, compiled with the first and run two at a time."""
-    chunks = np.split(np.pad(V, (0, -len(V) % _CHUNK), mode="edge"), -(-len(V) // _CHUNK))
-
-    @float64
-    def run(chunk: np.ndarray) -> np.ndarray:
-        return np.asarray(function(jnp.asarray(chunk)))
-
-    first = run(chunks[0])
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return np.concatenate([first, *pool.map(run, chunks[1:])], -1)[:, : len(V)]
+def _hashable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return tuple((name, _hashable(part)) for name, part in value.items())
+    if isinstance(value, np.ndarray):
+        return value.shape, tuple(value.ravel().tolist())
+    return tuple(map(_hashable, value)) if isinstance(value, (list, tuple)) else value
 
 
-def pad_rows(rows: Rows, multiple: int = 128) -> Rows:
-    """Repeat the last row with weight zero up to a multiple, so that targets share compiled code."""
-    extra = -len(rows.z) % multiple
-
-    def pad(a):
-        return np.concatenate([a, np.repeat(a[-1:], extra, 0)]) if extra else a
-
-    weight = np.concatenate([rows.weight, np.zeros(extra)])
-    return Rows(pad(rows.z), weight, jax.tree.map(pad, rows.observation))
+def _plain(value: Any) -> Any:
+    if isinstance(value, Target):
+        formula = value.text if value.text is not None else value.name
+        whole = value.expression is not None and value.projections == value.expression.projections
+        return formula if whole else {"formula": formula, "projections": value.projections}
+    if isinstance(value, Channel):
+        return value.describe()
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value

@@ -79,6 +79,17 @@ def components_of(noise: float, contamination: Sequence[Contamination]) -> tuple
     return ((clean, 1.0, noise), *((part.fraction, part.slope, part.noise) for part in contamination))
 
 
+def merged(components: Sequence[Component]) -> tuple[Component, ...]:
+    """The components of positive probability, those of one law joined: what the labels' law depends on."""
+    share: dict[tuple[float, float], float] = {}
+    for p, slope, noise in components:
+        if p > 0:
+            law = float(slope) + 0.0, float(noise)
+            share[law] = share.get(law, 0.0) + float(p)
+    total = sum(share.values())
+    return tuple((p / total, *law) for law, p in share.items())
+
+
 def contaminate(clean: np.ndarray, components: Sequence[Component], rng: np.random.Generator) -> np.ndarray:
     """Labels drawn from the mixture, each independently, from the noiseless label `clean` = g(z)."""
     share, slope, noise = (np.array(column, float) for column in zip(*components, strict=True))

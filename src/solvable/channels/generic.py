@@ -2,41 +2,114 @@
 
 from __future__ import annotations
 
+import abc
 import functools
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvable.channels.levels.averages import frame, information, second_moments
+from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior, TargetChannel
+from solvable.channels.levels.averages import information, second_moments, sums
 from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
 from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
-from solvable.channels.levels.prediction import PredictionTable
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
-from solvable.channels.multi import (
-    Linearisation,
-    MatrixInformation,
-    MultiChannel,
-    MultiLabelLaw,
-    MultiPosterior,
-)
+from solvable.channels.predictor import LevelSetPredictor, Predictor
 from solvable.core.errors import checked_variance
+from solvable.numerics.errors import COARSER
+from solvable.numerics.gaussian_many import frame
 from solvable.targets.adapted import adapted_basis
 from solvable.targets.target import Target
-
-COARSE = 0.7
-"""The fineness of the second, coarser evaluation whose difference from the first estimates the error."""
 
 _RESOLUTION = {1: 1e-5, 2: 0.006, 3: 0.05, 4: 0.2}
 _WIDE = {1: 1e-4, 2: 0.02, 3: 0.06, 4: 0.25}
 _ALIGNED = 1e-6
 
 
-class GenericChannel(MultiChannel):
-    """y = g(z) + sqrt(noise) xi for any g, in the coordinates of the target.
+class Part(NamedTuple):
+    """A share `chance` of the labels: their rule, what noise makes of it, and which variances it resolves."""
 
-    Internally z = basis u + (what g does not depend on): all averages run over u, the relevant projections.
+    chance: float
+    rule: LabelRule
+    noise: Blur | None
+    limits: Narrowness
+
+
+class LevelSetAverages(TargetChannel):
+    """Averages over the labels of one or more parts, each with level sets of its own.
+
+    `basis` (r x k, orthonormal columns) are the coordinates u of the level sets, z = basis u + (what no label depends
+    on): all averages run over u.
     """
+
+    basis: np.ndarray
+
+    @abc.abstractmethod
+    def parts(self, fineness: float) -> list[Part]:
+        """The parts, made once for each fineness; labels that say nothing are left out."""
+
+    def average(self, V: np.ndarray, fineness: float) -> Average:
+        inner = self.basis.T @ V @ self.basis
+        v, u = np.linalg.eigh(inner)
+        v = np.maximum(v, 1e-300)
+        matrix, psi, extra = np.zeros(inner.shape), 0.0, 0.0
+        for part in self.parts(fineness):
+            if not part.limits.concerns(v):
+                found = Narrow(*information(part.rule, np.eye(len(v)) - inner, part.noise, fineness), 0.0)
+            else:
+                found = narrow_information(part.rule, u, v, self.noise, part.noise, fineness, part.limits)
+            matrix += part.chance * found.information
+            psi += part.chance * found.entropy
+            extra += part.chance * found.error
+        return Average(self.basis @ matrix @ self.basis.T, psi, extra)
+
+    def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
+        u, size, vt = np.linalg.svd(self.basis.T @ basis, full_matrices=False)
+        kept = size > _ALIGNED
+        directions, mixing = u[:, kept], size[kept, None] * vt[kept]
+        inner = self._clipped(self.basis.T @ M @ self.basis)
+        double = np.kron(mixing, mixing)
+        k = basis.shape[1]
+        found = []
+        for fineness in (1.0, COARSER):
+            trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
+            for part in self.parts(fineness):
+                first, second = second_moments(part.rule, inner, directions, part.noise, fineness)
+                trivial += part.chance * mixing.T @ first @ mixing
+                easy += part.chance * double.T @ second @ double
+            found.append((trivial, easy))
+        (trivial, easy), (coarse, coarse_easy) = found
+        error = max(float(np.abs(x).max(initial=0.0)) for x in (trivial - coarse, easy - coarse_easy))
+        return Linearisation(basis, trivial, easy, error, trivial - coarse)
+
+    def _clipped(self, M: np.ndarray) -> np.ndarray:
+        """M with its eigenvalues kept where the rules resolve the posterior."""
+        m, u = np.linalg.eigh(M)
+        return (u * np.minimum(m, 1 - self.resolution)) @ u.T if m[-1] > 1 - self.resolution else M
+
+    def label_law(self, fineness: float = 1.0) -> LabelLaw:
+        laws = [(part.chance, law_of(part.rule, part.noise)) for part in self.parts(fineness)]
+        return LabelLaw(
+            np.concatenate([chance * law.weight for chance, law in laws]),
+            np.concatenate([law.mean for _, law in laws]) @ self.basis.T,
+            self.basis @ np.concatenate([law.G for _, law in laws]) @ self.basis.T,
+        )
+
+    def pinned_mass(self, directions: np.ndarray) -> float:
+        if self.noise > 0:
+            return 0.0
+        total = 0.0
+        for part in self.parts(1.0):
+            gradient = part.rule.sets.gradient @ self.basis.T
+            along = np.linalg.norm(gradient, axis=1)
+            across = np.linalg.norm(gradient - gradient @ directions @ directions.T, axis=1)
+            mass = part.rule.mass
+            total += part.chance * np.sum(mass[(along > 0) & (across <= _ALIGNED * along)]) / mass.sum()
+        return float(total)
+
+
+class GenericChannel(LevelSetAverages):
+    """y = g(z) + sqrt(noise) xi for any g of several projections, in the coordinates of the target."""
 
     def __init__(self, target: Target, noise: float = 0.0):
         self.target = target
@@ -67,69 +140,16 @@ class GenericChannel(MultiChannel):
         return label_rule(self.surface, Resolution.of(self.relevant, fineness))
 
     @functools.cache  # noqa: B019 - as above
-    def blur(self, fineness: float = 1.0) -> Blur | None:
-        """What the noise makes of the labels of a rule."""
-        return blur(self.rule(fineness), self.noise)
+    def parts(self, fineness: float) -> list[Part]:
+        rule = self.rule(fineness)
+        kinked = bool(self.surface.break_functions) or any(len(planes) for planes in self.surface.planes)
+        limits = Narrowness(self.resolution, _WIDE[self.relevant], self.discrete, kinked)
+        return [Part(1.0, rule, blur(rule, self.noise), limits)]
 
-    def information(self, M: np.ndarray) -> MatrixInformation:
-        inner = self.basis.T @ M @ self.basis
-        values = [self._information(inner, fineness) for fineness in (1.0, COARSE)]
-        (fine, psi, extra), (coarse, coarse_psi, _) = values
-        return MatrixInformation(
-            self.basis @ fine @ self.basis.T,
-            psi,
-            float(np.abs(fine - coarse).max()) + extra,
-            abs(psi - coarse_psi),
-        )
+    def known(self, directions: np.ndarray) -> Channel:
+        from solvable.channels.known import KnownChannel
 
-    def _information(self, M: np.ndarray, fineness: float) -> Narrow:
-        m, u = np.linalg.eigh(M)
-        v = np.maximum(1 - m, 1e-300)
-        rule, noise = self.rule(fineness), self.blur(fineness)
-        limits = narrowness(self.relevant, self.surface)
-        if not limits.concerns(v):
-            return Narrow(*information(rule, M, noise, fineness), 0.0)
-        return narrow_information(rule, u, v, self.noise, noise, fineness, limits)
-
-    def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
-        inside = self.basis.T @ basis
-        u, size, vt = np.linalg.svd(inside, full_matrices=False)
-        kept = size > _ALIGNED
-        directions, mixing = u[:, kept], size[kept, None] * vt[kept]
-        inner = self._clipped(self.basis.T @ M @ self.basis)
-        double = np.kron(mixing, mixing)
-        found = []
-        for fineness in (1.0, COARSE):
-            trivial, easy = second_moments(self.rule(fineness), inner, directions, self.blur(fineness), fineness)
-            found.append((mixing.T @ trivial @ mixing, double.T @ easy @ double))
-        (trivial, easy), (coarse, coarse_easy) = found
-        error = max(float(np.abs(x).max(initial=0.0)) for x in (trivial - coarse, easy - coarse_easy))
-        return Linearisation(basis, trivial, easy, error, trivial - coarse)
-
-    def _clipped(self, M: np.ndarray) -> np.ndarray:
-        """M with its eigenvalues kept where the rule resolves the posterior."""
-        m, u = np.linalg.eigh(M)
-        return (u * np.minimum(m, 1 - self.resolution)) @ u.T if m[-1] > 1 - self.resolution else M
-
-    def label_law(self, fineness: float = 1.0) -> MultiLabelLaw:
-        law = law_of(self.rule(fineness), self.blur(fineness))
-        mean = law.mean @ self.basis.T
-        return MultiLabelLaw(law.weight, mean, self.basis @ law.G @ self.basis.T)
-
-    def pinned_mass(self, directions: np.ndarray) -> float:
-        if self.noise > 0:
-            return 0.0
-        rule = self.rule()
-        gradient = rule.sets.gradient @ self.basis.T
-        across = np.linalg.norm(gradient - gradient @ directions @ directions.T, axis=1)
-        along = np.linalg.norm(gradient, axis=1)
-        mass = rule.mass
-        return float(np.sum(mass[(along > 0) & (across <= _ALIGNED * along)]) / np.sum(mass))
-
-    def frozen(self, directions: np.ndarray) -> MultiChannel:
-        from solvable.channels.frozen import FrozenChannel
-
-        return FrozenChannel(self.target, self.noise, directions)
+        return KnownChannel(self.target, self.noise, directions)
 
     @functools.cached_property
     def _rows(self) -> RowPosterior:
@@ -143,46 +163,28 @@ class GenericChannel(MultiChannel):
     def observe(self, y: np.ndarray) -> Any:
         return self._rows.observe(np.asarray(y, float))
 
-    def posterior(self, observation: Any, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> MultiPosterior:
+    def posterior(self, observation: Any, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Posterior:
         omega, inner = Omega @ self.basis, self.basis.T @ V @ self.basis
         log_Z, mean, covariance = self._rows.posterior(observation, omega, inner)
         inverse = np.linalg.inv(inner)
         lift = V @ self.basis @ inverse
         outer = V - lift @ self.basis.T @ V
-        return MultiPosterior(
+        return Posterior(
             log_Z,
             Omega + (mean - omega) @ lift.T,
             outer + np.einsum("ia,nab,jb->nij", lift, covariance, lift, optimize=True),
         )
 
-    def predict(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        return self._table(V).mean(Omega @ self.basis)
+    @functools.cached_property
+    def predictor(self) -> Predictor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return LevelSetPredictor(self if self.noise == 0 else GenericChannel(self.target))
 
-    def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        return self._table(V).most_probable(Omega @ self.basis)
-
-    def _table(self, V: np.ndarray) -> PredictionTable:
-        return PredictionTable(self.rule(), self.surface, self.basis.T @ V @ self.basis)
-
-    def errors_of_predictions(self, M: np.ndarray) -> dict[str, tuple[float, float]]:
-        """The errors of `prediction_errors`, where the rule resolves the posterior."""
-        from solvable.channels.levels.prediction import prediction_errors
-
-        inner = self.basis.T @ M @ self.basis
-        fine, coarse = (prediction_errors(self.rule(f), inner, f) for f in (1.0, COARSE))
-        return {name: (fine[name], abs(fine[name] - coarse[name])) for name in fine}
+    def __repr__(self) -> str:
+        return f"GenericChannel({self.target.name!r}, noise={self.noise:g})"
 
 
-def narrowness(projections: int, surface: Surface) -> Narrowness:
-    """The variances that the rule of a surface resolves."""
-    kinked = bool(surface.break_functions) or any(len(planes) for planes in surface.planes)
-    return Narrowness(_RESOLUTION[projections], _WIDE[projections], surface.discrete, kinked)
-
-
-def law_of(rule: LabelRule, noise: Blur | None) -> MultiLabelLaw:
+def law_of(rule: LabelRule, noise: Blur | None) -> LabelLaw:
     """The law of the labels of a rule, with the conditional moments of u ~ N(0, I)."""
-    from solvable.channels.levels.averages import sums
-
     r = rule.sets.z.shape[1]
     grid = frame(np.zeros((r, r)))
     units = np.eye(r, dtype=int)
@@ -195,4 +197,4 @@ def law_of(rule: LabelRule, noise: Blur | None) -> MultiLabelLaw:
         G[:, i, j] = G[:, j, i] = moments[:, 1 + r + k, 0] / Z - (i == j)
     weight = mu * moments[:, 0, 0]
     kept = weight > 0
-    return MultiLabelLaw(weight[kept] / weight.sum(), (moments[:, 1 : 1 + r, 0] / Z[:, None])[kept], G[kept])
+    return LabelLaw(weight[kept] / weight.sum(), (moments[:, 1 : 1 + r, 0] / Z[:, None])[kept], G[kept])

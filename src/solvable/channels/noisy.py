@@ -4,30 +4,40 @@ Only the z with |y - g(z)| within reach of the noise and |z - omega| within reac
 piece of g the first condition is an interval that depends on the label alone, and is solved once; its intersection
 with the second carries a fixed number of Gauss-Legendre nodes. The cost is the same for every D and V, and nothing is
 lost as either goes to zero.
+
+Averages at noise and V that are not small are cheaper on one grid of z, y and omega, as matrix products (`DenseRule`).
+With noise of variance D, Z(y, omega) = int dz N(z; omega, V) N(y - g(z); D) is smooth in y at the scale sqrt(D) and in
+omega at the scale sqrt(V), so uniform grids (trapezoidal rules) converge exponentially in both, and the integrals over
+z of all pairs (y, omega) are the two matrix products P N and P (u N) with P = N(y - g(z); D) fixed. The cost does not
+grow with the number of pieces of g, only with its total variation in units of sqrt(D).
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.channels.base import (
+from solvable.channels.base import LabelLaw
+from solvable.channels.contamination import Component
+from solvable.channels.scalar import (
     NARROW,
     REACH,
-    Channel,
-    LabelLaw,
-    Posterior,
     PosteriorKernel,
     Rows,
-    in_chunks,
+    ScalarChannel,
+    ScalarInformation,
+    ScalarPosterior,
+    averaged,
     pad_rows,
+    scalar_law,
 )
-from solvable.channels.dense import DenseRule, dense_information, dense_label_law, dense_rule, is_broad
-from solvable.core.precision import float64
+from solvable.numerics.batches import in_batches, rounded_up
 from solvable.numerics.gaussian import (
     gauss_legendre,
     ladder_edges,
@@ -41,6 +51,9 @@ from solvable.targets.target import Target
 
 _LEAST_NODES, _MOST_NODES = 22, 352
 _PADDING = 512
+_DENSE_REACH = 7.5
+_BROAD = 0.15
+_LARGEST = 500_000
 
 
 class Intervals(NamedTuple):
@@ -64,7 +77,7 @@ class NoisyPosterior(PosteriorKernel):
     nodes: int = eqx.field(static=True)
     guarded: bool = eqx.field(static=True, default=True)
 
-    def evaluate(self, xp: Any, observation: Intervals, omega: Any, V: Any, evidence: bool = True) -> Posterior:
+    def evaluate(self, xp: Any, observation: Intervals, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         g = self.target.numpy if xp is np else self.target
         t, w = gauss_legendre(self.nodes)
         s = xp.sqrt(V)
@@ -83,15 +96,24 @@ class NoisyPosterior(PosteriorKernel):
         mean = xp.sum(weight * u, (-2, -1)) / total
         variance = xp.sum(weight * (u - mean[..., None, None]) ** 2, (-2, -1)) / total
         log_Z = xp.log(total) - least[..., 0, 0] - xp.log(2 * xp.pi) - xp.log(V * self.noise) / 2
-        return Posterior(log_Z, omega + s * mean, V * variance)
+        return ScalarPosterior(log_Z, omega + s * mean, V * variance)
+
+
+def compiled_rows(kernel: PosteriorKernel, observation: Any, omega: np.ndarray, V: float) -> ScalarPosterior:
+    """The posterior of all rows in one call of compiled code, their number rounded up."""
+
+    def evaluate(observation: Any, omega: Any) -> ScalarPosterior:
+        return _posterior(kernel, observation, omega, jnp.asarray(V, float))
+
+    return in_batches(evaluate, observation, omega, batch=rounded_up(len(omega), _PADDING), alone=False)
 
 
 @eqx.filter_jit
-def _compiled_posterior(kernel: NoisyPosterior, observation: Intervals, omega: Any, V: Any) -> Posterior:
+def _posterior(kernel: PosteriorKernel, observation: Any, omega: Any, V: Any) -> ScalarPosterior:
     return kernel(observation, omega, V)
 
 
-class NoisyChannel(Channel):
+class NoisyChannel(ScalarChannel):
     """y = g(z) + sqrt(noise) xi for any one-projection target and noise > 0."""
 
     kernel: NoisyPosterior
@@ -102,23 +124,21 @@ class NoisyChannel(Channel):
         self.noise = noise
         self.kernel = self._kernel(self._enough_nodes((0.8, 0.5, 0.2, 0.07, 0.02)))
 
-    @float64
-    def posterior(self, observation: Intervals, omega: np.ndarray, V: float, evidence: bool = True) -> Posterior:
+    def scalar_posterior(
+        self, observation: Intervals, omega: np.ndarray, V: float, evidence: bool = True
+    ) -> ScalarPosterior:
         # Hundreds of nodes a row are worth compiling; padding keeps data sets of similar size on the same code.
-        rows, extra = len(omega), -len(omega) % _PADDING
-        padded = [np.concatenate([a, np.repeat(a[-1:], extra, 0)]) for a in (*observation, omega)]
-        found = _compiled_posterior(self.kernel, Intervals(*padded[:3]), padded[3], jnp.asarray(V, float))
-        return Posterior(*(np.asarray(a)[:rows] for a in found))
+        return compiled_rows(self.kernel, observation, omega, V)
 
-    def average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
+    def rule_average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:
         rule = None if narrow else self._dense(fineness)
         if rule is None:
-            return super().average(V, fineness, narrow)
+            return super().rule_average(V, fineness, narrow)
         result = np.empty((2, *V.shape))
         for broad in (True, False):
             here = is_broad(V) == broad
             if here.any():
-                result[:, here] = in_chunks(functools.partial(dense_information, rule, fineness), V[here])
+                result[:, here] = averaged(functools.partial(dense_information, rule, fineness), V[here])
         return result
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
@@ -127,7 +147,7 @@ class NoisyChannel(Channel):
 
     @functools.cache  # noqa: B019 - a channel lives as long as its rules
     def _dense(self, fineness: float) -> DenseRule | None:
-        return dense_rule(self.landscape, self.noise, fineness)
+        return dense_rule(self.landscape, ((1.0, 1.0, self.noise),), fineness, 2.0, _LARGEST)
 
     def average_kernel(self, fineness: float, narrow: bool) -> NoisyPosterior:
         nodes = self._narrow_nodes if narrow else self.kernel.nodes
@@ -153,7 +173,7 @@ class NoisyChannel(Channel):
         """
         rng = np.random.default_rng(0)
         z = rng.standard_normal(300)
-        observation = self.observe(self.sample(z, rng))
+        observation = self.observe(self.sample(z[:, None], rng))
         x = rng.standard_normal(300)
 
         def steps(nodes: int) -> np.ndarray:
@@ -233,3 +253,80 @@ def _within(labels: Intervals, z: np.ndarray) -> Intervals:
     present = np.take_along_axis(near, order, 1)
     lower, upper = (np.take_along_axis(a, order, 1) for a in (labels.lower, labels.upper))
     return Intervals(labels.y, lower, np.where(present, upper, lower))
+
+
+class DenseRule(NamedTuple):
+    """Nodes z with weights for plain integrals, the likelihood of every label node at every z, and the label step."""
+
+    z: Any
+    weight: Any
+    likelihood: Any
+    step: Any
+
+
+def dense_rule(
+    shape: Landscape, components: Sequence[Component], fineness: float, density: float, largest: int
+) -> DenseRule | None:
+    """One grid of z and y for all components, or None where it would be too large: the smallest noise sets its step.
+
+    `density` is the number of labels a standard deviation, `largest` the most pairs (z, y).
+    """
+    _, slope, noise = (np.array(column, float) for column in zip(*components, strict=True))
+    width = np.sqrt(noise)
+    edges = standard_edges(shape.edges, _DENSE_REACH)
+    values = shape.target.numpy(np.stack([edges[:-1] + 1e-9, edges[1:] - 1e-9])[..., None])
+    # Eight nodes a panel resolve half a unit of z and four standard deviations of the label.
+    steepest = np.max(np.abs(slope) / width)
+    parts = np.ceil(np.maximum(np.diff(edges) / 0.5, np.abs(values[1] - values[0]) * steepest / 4))
+    span = np.stack([slope * values.min(), slope * values.max()])
+    low, high = np.min(span.min(0) - 6.5 * width), np.max(span.max(0) + 6.5 * width)
+    labels = np.ceil(density * fineness * (high - low) / width.min()) + 1
+    if not np.isfinite(high - low) or parts.sum() * 8 * labels > largest:
+        return None
+    ends = zip(edges[:-1], edges[1:], parts, strict=True)
+    fine = np.concatenate([np.linspace(low_z, high_z, int(k), endpoint=False) for low_z, high_z, k in ends])
+    z, weight = panels(np.append(fine, edges[-1]), round(8 * fineness), graded=False)
+    y = np.linspace(low, high, int(labels))
+    g = shape.target.numpy(z[:, None])
+    likelihood = sum(p * normal_density((y[:, None] - b * g) / np.sqrt(D)) / np.sqrt(D) for p, b, D in components)
+    # Nodes of weight zero and labels of likelihood zero fill up the arrays, so that targets share compiled code.
+    more_z, more_y = -len(z) % 128, -len(y) % 128
+    likelihood = np.pad(likelihood, ((0, more_y), (0, more_z)))
+    return DenseRule(np.pad(z, (0, more_z)), np.pad(weight, (0, more_z)), likelihood, np.float64(y[1] - y[0]))
+
+
+def dense_information(rule: DenseRule, fineness: float, V: np.ndarray) -> ScalarInformation:
+    """I(V) and Psi(V) for variances that all lie on one side of `_BROAD`."""
+    step = (0.15 if V.min() >= _BROAD else 0.045) / fineness
+    return _dense_information(rule, *normal_trapezoid(step, 6.2), jnp.asarray(V))
+
+
+def is_broad(V: np.ndarray) -> np.ndarray:
+    """Whether a coarser grid of omega serves."""
+    return _BROAD <= V
+
+
+def dense_label_law(rule: DenseRule) -> LabelLaw:
+    """The law of the label at omega = 0, V = 1."""
+    prior = rule.weight * normal_density(rule.z)
+    Z = rule.likelihood @ prior
+    keep = Z > 1e-300
+    mean = (rule.likelihood @ (prior * rule.z))[keep] / Z[keep]
+    second = (rule.likelihood @ (prior * rule.z**2))[keep] / Z[keep]
+    return scalar_law(rule.step * Z[keep], mean, second)
+
+
+@eqx.filter_jit
+def _dense_information(rule: DenseRule, x, x_weight, V) -> ScalarInformation:
+    def at(V):
+        omega = jnp.sqrt(1 - V) * x
+        u = (rule.z[:, None] - omega) / jnp.sqrt(V)
+        density = rule.weight[:, None] * jnp.exp(-(u**2) / 2) / jnp.sqrt(2 * jnp.pi * V)
+        Z, first = rule.likelihood @ density, rule.likelihood @ (density * u)
+        safe = jnp.where(Z > 1e-290, Z, 1.0)
+        squared = jnp.where(Z > 1e-290, first**2 / safe, 0.0)
+        information = rule.step * jnp.sum(squared, 0) / V
+        entropy = rule.step * jnp.sum(Z * jnp.log(safe), 0)
+        return ScalarInformation(x_weight @ information, x_weight @ entropy)
+
+    return jax.lax.map(at, V)

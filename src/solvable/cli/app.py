@@ -166,7 +166,7 @@ def curve(
         list[str] | None, typer.Option(help=f"{LEARNER_HELP}. Repeatable; all of the model's unless told.")
     ] = None,
     d: Annotated[int | None, typer.Option("--d", help="Simulate too, at this dimension.")] = None,
-    seeds: Annotated[int, typer.Option(help="Runs at each point.")] = 16,
+    seeds: Annotated[int | None, typer.Option(help="Runs at each point; 16 unless told.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes for the simulations.")] = 1,
     metric: Annotated[str | None, typer.Option(help="The metric to draw and to list.")] = None,
     out: Annotated[
@@ -184,14 +184,15 @@ def curve(
     """
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table, show_text
-    from solvable.cli.tables import check_outputs, curve_json, curve_rows, executor, write_outputs
-    from solvable.lab.grids import learning_curve
+    from solvable.cli.tables import check_outputs, curve_json, curve_rows, write_outputs
+    from solvable.lab.grid.crews import pool_of
+    from solvable.lab.grid.curves import learning_curve
     from solvable.lab.named import find_model, learners_of
 
     outputs = check_outputs(out or [])
     names = learner or [kind.name() for kind in learners_of(find_model(model), theory=d is None) if kind.by_default]
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], names, alpha)
-    with executor(workers) as pool:
+    with pool_of(workers) as pool:
         found = learning_curve(request.model, request.learners, d=d, seeds=seeds, executor=pool, **request.axes)
     shown = found.metric_or_default(metric)
     write_outputs(found, shown, outputs)
@@ -259,11 +260,11 @@ def study(
     """
     from solvable.cli.parse import number_or_grid
     from solvable.cli.show import show_json, show_text
-    from solvable.cli.tables import executor
+    from solvable.lab.grid.crews import pool_of
     from solvable.lab.study import study as verb
 
     ratios = None if alpha is None else number_or_grid("--alpha", alpha)
-    with executor(workers) as pool:
+    with pool_of(workers) as pool:
         found = verb(target, noise or 0.0, out, d, seeds, ratios, quick, pool, workers)
     show_json(found.to_dict()) if json else show_text(str(found))
 

@@ -38,15 +38,15 @@ def reproduce(
         show_table(("id", "title", "source"), [(entry.id, entry.title, entry.credit) for entry in known])
         return
 
-    from solvable.cli.tables import executor
     from solvable.lab.figures.entry import Effort
     from solvable.lab.figures.gallery import write_gallery
     from solvable.lab.figures.run import checked_folder
     from solvable.lab.figures.run import reproduce as verb
+    from solvable.lab.grid.crews import pool_of
 
     entries, folder = find_entries(id), checked_folder(out)
     findings = []
-    with executor(workers) as pool:
+    with pool_of(workers) as pool:
         for entry in entries:
             findings.append(verb(entry, folder, Effort(quick, pool)))
             if not json:

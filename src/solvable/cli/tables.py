@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +98,7 @@ def curve_rows(curve: Curve, metric: str) -> tuple[list[str], list[list[Any]]]:
 
     Of a matrix metric the diagonal is listed.
     """
-    from solvable.lab.matrices import diagonal
+    from solvable.lab.curve.entries import diagonal
 
     (axis,) = curve.axes
     data = curve.dataset
@@ -162,18 +160,6 @@ def write_outputs(curve: Curve, metric: str, paths: list[Path]) -> None:
     """The data as netCDF, or a figure, after each file's ending."""
     for path in paths:
         curve.save(path) if path.suffix.lower() == ".nc" else curve.figure(path, metric)
-
-
-@contextmanager
-def executor(workers: int) -> Iterator[Any]:
-    """A pool of processes, or None for a single worker."""
-    if workers == 1:
-        yield None
-        return
-    from solvable.lab.sweep.crews import process_pool
-
-    with process_pool(workers) as pool:
-        yield pool
 
 
 def _entry(value: Any) -> Any:

@@ -33,7 +33,8 @@ class Publication:
 
 def cite(key: str | Publication) -> str:
     """The publication as a line to read."""
-    return str(key if isinstance(key, Publication) else BIBLIOGRAPHY[check_references((key,))[0]])
+    check_references(key)
+    return str(key if isinstance(key, Publication) else BIBLIOGRAPHY[key])
 
 
 def check_references(references: str | Publication | Iterable[str | Publication]) -> tuple[str | Publication, ...]:
@@ -53,6 +54,12 @@ BIBLIOGRAPHY = {
         2023,
         "COLT, arXiv:2302.11055",
     ),
+    "anderson1965iterative": Publication(
+        "Anderson",
+        "Iterative procedures for nonlinear integral equations",
+        1965,
+        "J. ACM 12",
+    ),
     "arous2021online": Publication(
         "Ben Arous, Gheissari, Jagannath",
         "Online stochastic gradient descent on non-convex losses from high-dimensional inference",
@@ -65,14 +72,47 @@ BIBLIOGRAPHY = {
         2018,
         "NeurIPS, arXiv:1806.05451",
     ),
+    "baik2005phase": Publication(
+        "Baik, Ben Arous, Péché",
+        "Phase transition of the largest eigenvalue for nonnull complex sample covariance matrices",
+        2005,
+        "Annals of Probability 33",
+    ),
     "barbier2019optimal": Publication(
         "Barbier, Krzakala, Macris, Miolane, Zdeborová",
         "Optimal errors and phase transitions in high-dimensional generalized linear models",
         2019,
         "PNAS 116, 5451, arXiv:1708.03395",
     ),
+    "bayati2011dynamics": Publication(
+        "Bayati, Montanari",
+        "The dynamics of message passing on dense graphs, with applications to compressed sensing",
+        2011,
+        "IEEE Trans. Inf. Theory 57, 764, arXiv:1001.3448",
+    ),
+    "beck2009fast": Publication(
+        "Beck, Teboulle",
+        "A fast iterative shrinkage-thresholding algorithm for linear inverse problems",
+        2009,
+        "SIAM J. Imaging Sci. 2, 183",
+    ),
+    "benaych2011eigenvalues": Publication(
+        "Benaych-Georges, Nadakuditi",
+        "The eigenvalues and eigenvectors of finite, low rank perturbations of large random matrices",
+        2011,
+        "Advances in Mathematics 227",
+    ),
+    "benaych2012singular": Publication(
+        "Benaych-Georges, Nadakuditi",
+        "The singular values and vectors of low rank perturbations of large rectangular random matrices",
+        2012,
+        "J. Multivariate Analysis 111",
+    ),
     "biane1997free": Publication(
-        "Biane", "On the free convolution with a semi-circular distribution", 1997, "Indiana Univ. Math. J. 46, 705"
+        "Biane",
+        "On the free convolution with a semi-circular distribution",
+        1997,
+        "Indiana Univ. Math. J. 46, 705",
     ),
     "bun2016rotational": Publication(
         "Bun, Allez, Bouchaud, Potters",
@@ -82,18 +122,28 @@ BIBLIOGRAPHY = {
     ),
     "candes2020phase": Publication(
         "Candès, Sur",
-        "The phase transition for the existence of the maximum likelihood estimate in high-dimensional logistic "
-        "regression",
+        "The phase transition for the existence of the maximum likelihood estimate in high-dimensional "
+        "logistic regression",
         2020,
         "Ann. Statist. 48, 27, arXiv:1804.09753",
     ),
+    "chandrupatla1997new": Publication(
+        "Chandrupatla",
+        "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function without using "
+        "derivatives",
+        1997,
+        "Advances in Engineering Software 28",
+    ),
     "chizat2019lazy": Publication(
-        "Chizat, Oyallon, Bach", "On lazy training in differentiable programming", 2019, "NeurIPS, arXiv:1812.07956"
+        "Chizat, Oyallon, Bach",
+        "On lazy training in differentiable programming",
+        2019,
+        "NeurIPS, arXiv:1812.07956",
     ),
     "cover1965geometrical": Publication(
         "Cover",
-        "Geometrical and statistical properties of systems of linear inequalities with applications in pattern "
-        "recognition",
+        "Geometrical and statistical properties of systems of linear inequalities with applications in "
+        "pattern recognition",
         1965,
         "IEEE Trans. Electron. Comput. 14, 326",
     ),
@@ -121,14 +171,29 @@ BIBLIOGRAPHY = {
         2009,
         "PNAS 106, 18914, arXiv:0907.3574",
     ),
+    "dozier2007empirical": Publication(
+        "Dozier, Silverstein",
+        "On the empirical distribution of eigenvalues of large dimensional information-plus-noise-type matrices",
+        2007,
+        "J. Multivariate Analysis 98",
+    ),
     "erba2024bilinear": Publication(
-        "Erba, Troiani, Biggio, Maillard, Zdeborová", "Bilinear sequence regression", 2024, "arXiv:2410.18858"
+        "Erba, Troiani, Biggio, Maillard, Zdeborová",
+        "Bilinear sequence regression",
+        2024,
+        "arXiv:2410.18858",
     ),
     "erba2025nuclear": Publication(
         "Erba, Troiani, Zdeborová, Krzakala",
         "The nuclear route: sharp asymptotics of ERM in overparameterized quadratic networks",
         2025,
         "NeurIPS, arXiv:2505.17958",
+    ),
+    "ghorbani2021linearized": Publication(
+        "Ghorbani, Mei, Misiakiewicz, Montanari",
+        "Linearized two-layers neural networks in high dimension",
+        2021,
+        "Annals of Statistics 49",
     ),
     "girardin2026width": Publication(
         "Girardin, Troiani, Xu, Erba, Krzakala, Zdeborová",
@@ -154,6 +219,12 @@ BIBLIOGRAPHY = {
         2013,
         "Information and Inference 2, 115, arXiv:1211.5164",
     ),
+    "kovacevic2025spectral": Publication(
+        "Kovačević, Zhang, Mondelli",
+        "Spectral estimators for multi-index models: precise asymptotics and optimal weak recovery",
+        2025,
+        "COLT, arXiv:2502.01583",
+    ),
     "loureiro2021learning": Publication(
         "Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mézard, Zdeborová",
         "Learning curves of generic features maps for realistic datasets with a teacher-student model",
@@ -172,17 +243,65 @@ BIBLIOGRAPHY = {
         2020,
         "NeurIPS, arXiv:2006.05228",
     ),
+    "maillard2022construction": Publication(
+        "Maillard, Krzakala, Lu, Zdeborová",
+        "Construction of optimal spectral methods in phase retrieval",
+        2022,
+        "MSML, arXiv:2012.04524",
+    ),
+    "maillard2022perturbative": Publication(
+        "Maillard, Krzakala, Mézard, Zdeborová",
+        "Perturbative construction of mean-field equations in extensive-rank matrix factorization and denoising",
+        2022,
+        "J. Stat. Mech. 083301, arXiv:2110.08775",
+    ),
     "maillard2024bayes": Publication(
         "Maillard, Troiani, Martin, Krzakala, Zdeborová",
         "Bayes-optimal learning of an extensive-width neural network from quadratically many samples",
         2024,
         "NeurIPS, arXiv:2408.03733",
     ),
+    "marchenko1967distribution": Publication(
+        "Marchenko, Pastur",
+        "Distribution of eigenvalues for some sets of random matrices",
+        1967,
+        "Mathematics of the USSR-Sbornik 1",
+    ),
+    "mei2022generalization": Publication(
+        "Mei, Misiakiewicz, Montanari",
+        "Generalization error of random feature and kernel methods: hypercontractivity and kernel matrix concentration",
+        2022,
+        "Appl. Comput. Harmon. Anal. 59, 3, arXiv:2101.10588",
+    ),
     "mondelli2017fundamental": Publication(
         "Mondelli, Montanari",
         "Fundamental limits of weak recovery with applications to phase retrieval",
         2017,
         "arXiv:1708.05932",
+    ),
+    "mondelli2021approximate": Publication(
+        "Mondelli, Venkataramanan",
+        "Approximate message passing with spectral initialization for generalized linear models",
+        2021,
+        "AISTATS, arXiv:2010.03460",
+    ),
+    "odonoghue2015adaptive": Publication(
+        "O'Donoghue, Candès",
+        "Adaptive restart for accelerated gradient schemes",
+        2015,
+        "Found. Comput. Math. 15, 715, arXiv:1204.3982",
+    ),
+    "owen1956tables": Publication(
+        "Owen",
+        "Tables for computing bivariate normal probabilities",
+        1956,
+        "Ann. Math. Statist. 27, 1075",
+    ),
+    "plackett1954reduction": Publication(
+        "Plackett",
+        "A reduction formula for normal multivariate integrals",
+        1954,
+        "Biometrika 41, 351",
     ),
     "rangan2011generalized": Publication(
         "Rangan",
@@ -225,5 +344,11 @@ BIBLIOGRAPHY = {
         "Fundamental limits of matrix sensing: exact asymptotics, universality, and applications",
         2025,
         "arXiv:2503.14121",
+    ),
+    "zdeborova2016statistical": Publication(
+        "Zdeborová, Krzakala",
+        "Statistical physics of inference: thresholds and algorithms",
+        2016,
+        "Adv. Phys. 65, 453, arXiv:1511.02476",
     ),
 }

@@ -122,6 +122,11 @@ class Model(_Named):
         """Draw a truth of size `d` and return the `Stream` of its samples; the axis that a run follows is left out."""
         raise NotImplementedError(f"{type(self).__name__} has no stream: define `stream(rng, d, **axes)` on the model")
 
+    @property
+    def quick_thresholds(self) -> bool:
+        """Whether its thresholds are found in seconds: only then do curves look for them unasked."""
+        return True
+
     def check_axes(self, **axes: np.ndarray) -> None:
         """Refuse axis values the model cannot take, with a `ValueError` naming the axis."""
         for axis in as_axes(self.axes):

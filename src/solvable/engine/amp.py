@@ -38,6 +38,7 @@ from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
 from solvable.engine.operators import Operator
 from solvable.engine.sides import OutputDenoiser, OutputStep, SignalDenoiser, SignalStep
+from solvable.numerics.symmetric import compose, eigh, times
 
 _RATIO_OFFSET = 0.05
 _RATIO_TOLERANCE = 0.2
@@ -212,47 +213,9 @@ class _Stillness:
         return self._steps > (self._patience if dead else 1)
 
 
-def times(rows: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """rows @ M, without the slow product of a long column with one number."""
-    return rows * M[0, 0] if M.shape == (1, 1) else rows @ M
-
-
-def eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues and eigenvectors of a symmetric matrix, without the LAPACK call for one direction."""
-    return (S[0], np.ones((1, 1))) if S.shape == (1, 1) else np.linalg.eigh(S)
-
-
-def compose(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """The symmetric matrix with these eigenvalues and eigenvectors."""
-    return values[:, None] if len(values) == 1 else (vectors * values) @ vectors.T
-
-
 def _diagonal(S: np.ndarray, u: np.ndarray) -> np.ndarray:
     """$u_j^T S u_j$ for each column of u, for a positive S."""
     return S[0] if len(S) == 1 else np.abs(((S @ u) * u).sum(axis=0))
-
-
-def precision_from_norm(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The precision A of $B = W^* A + G A^{1/2}$ for a prior of zero mean and unit covariance: $A^2 + A = B^T B / d$.
-
-    Given by its eigenvalues and eigenvectors.
-    """
-    if B.shape[1] == 1:
-        return np.array([0.5 * (math.sqrt(1 + 4 * float(np.vdot(B, B)) / len(B)) - 1)]), np.ones((1, 1))
-    s, u = eigh(B.T @ B / B.shape[0])
-    return 0.5 * (np.sqrt(1 + 4 * np.maximum(s, 0)) - 1), u
-
-
-def gaussian_signal(B: np.ndarray, precision: np.ndarray) -> SignalStep:
-    """The signal denoiser of the prior N(0, I_p): $f(B) = B (I + A)^{-1}$, so that Q = I - (I + A)^{-1} by itself."""
-    a, u = precision_from_norm(B)
-    R = compose(1 / (1 + a), u)
-    estimate = B @ R
-
-    def log_partition() -> float:
-        return float(0.5 * np.vdot(B, estimate) - 0.5 * B.shape[0] * np.log1p(a).sum())
-
-    return SignalStep(estimate, R, compose(a, u), log_partition=log_partition)
 
 
 class _Step(NamedTuple):

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import equinox as eqx
 
 from solvable.engine.sides import Output, Overlap, Signal
 
+OutputT = TypeVar("OutputT", bound=Output)
+SignalT = TypeVar("SignalT", bound=Signal)
 
-@dataclasses.dataclass(frozen=True)
-class Evolution:
+
+class Evolution(eqx.Module, Generic[OutputT, SignalT]):
     """The iteration of an output and a signal, as message passing follows it step by step when d is large.
 
-    `solvers` find its fixed points; no solver is needed to run it.
+    `solvers` find its fixed points; no solver is needed to run it. JAX sees the numbers of sides that are its modules.
     """
 
-    output: Output
-    signal: Signal
+    output: OutputT
+    signal: SignalT
 
     def step(self, state: Overlap, gain: Any) -> Overlap:
         """One step from the overlaps (..., r, r), with `gain` samples for each unknown."""

@@ -119,9 +119,13 @@ class Output(abc.ABC):
     def denoiser(self, y: np.ndarray) -> OutputDenoiser:
         """The denoiser of these labels (n,)."""
 
+    def likelihood(self) -> Any:
+        """P(y|z) of one projection, a `Likelihood`, which learners that minimise a loss need."""
+        raise NotSolvable(f"empirical risk minimisation is not known for labels of {self!r}.")
+
     def with_loss(self, loss: Any) -> Output:
         """The same labels seen by a learner that minimises a loss."""
-        raise NotSolvable(f"empirical risk minimisation is not known for labels of {self!r}.")
+        return self.likelihood().with_loss(loss)
 
 
 class Signal(abc.ABC):
@@ -143,7 +147,7 @@ class Signal(abc.ABC):
 
 
 class BayesOutput(Output):
-    """Labels read by their posterior under the true law; what its solvers need beyond a step."""
+    """Labels read by their posterior under the true law, whose three averages are one."""
 
     def average(self, state: Overlap) -> Field:
         return Field.bayes(self.information(state.V))

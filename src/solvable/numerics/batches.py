@@ -10,8 +10,6 @@ from typing import Any
 import jax
 import numpy as np
 
-from solvable.core.precision import float64
-
 BATCH = 32
 
 
@@ -29,10 +27,10 @@ def in_batches(
     count = len(jax.tree.leaves(rows)[0])
     length = 1 if alone and count == 1 else batch
 
-    @float64
     def run(start: int) -> Any:
-        found = function(*jax.tree.map(lambda leaf: _filled(leaf[start : start + length], length), rows))
-        return jax.tree.map(lambda leaf: np.array(leaf)[: max(count - start, 0)], found)
+        with jax.enable_x64(True):  # each thread has a switch of its own
+            found = function(*jax.tree.map(lambda leaf: _filled(leaf[start : start + length], length), rows))
+            return jax.tree.map(lambda leaf: np.array(leaf)[: count - start], found)
 
     first, *others = range(0, max(count, 1), length)
     parts = [run(first)]

@@ -14,7 +14,7 @@ import numpy as np
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Cache(Generic[T]):
     """`compute` of some arrays, at most `most` values; when there are more, all are dropped."""
 
     def __init__(self, compute: Callable[..., T], most: int):

@@ -1,6 +1,6 @@
 r"""One solver for fixed points x = f(x, args) on any pytree of arrays.
 
-The iteration is Anderson's: with the residuals r_k = f(x_k) - x_k, the last m differences
+The iteration is Anderson's [anderson1965iterative]: with the residuals r_k = f(x_k) - x_k, the last m differences
 dx_j = x_{j+1} - x_j and dr_j = r_{j+1} - r_j, and the damping b in (0, 1],
 
     gamma = argmin | r_k - sum_j gamma_j dr_j |,      x_{k+1} = x_k + b r_k - sum_j gamma_j (dx_j + b dr_j).

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -61,9 +60,3 @@ def fit(edges: np.ndarray, degree: int, values: np.ndarray) -> PiecewiseChebyshe
     x = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
     basis = chebyshev.chebvander(x, degree)
     return PiecewiseChebyshev(np.asarray(edges, float), np.linalg.solve(basis, values.T).T)
-
-
-def tabulate(function: Callable[[np.ndarray], np.ndarray], edges: np.ndarray, degree: int) -> PiecewiseChebyshev:
-    """Interpolate a vectorised function; it is called once with all the nodes."""
-    nodes = chebyshev_nodes(edges, degree)
-    return fit(edges, degree, np.asarray(function(nodes.ravel())).reshape(nodes.shape))

@@ -39,13 +39,12 @@ def bracketed_root(
 ) -> jax.Array:
     """Solve function(x, args) = 0 with low <= x <= high, elementwise on arrays that broadcast together.
 
-    The method is Chandrupatla's (inverse quadratic interpolation where it is safe, bisection elsewhere) with a
-    bisection whenever two steps have not halved the bracket; each root is found to a few units of rounding. The answer
-    is NaN where the function does not change sign between `low` and `high` or is NaN at one of them, never a guess.
+    The method is Chandrupatla's [chandrupatla1997new], inverse quadratic interpolation where it is safe and bisection
+    elsewhere, with a bisection whenever two steps have not halved the bracket; each root is found to a few units of
+    rounding. The answer is NaN where the function does not change sign between `low` and `high` or is NaN at one of
+    them, never a guess.
     The function is called on whole arrays and must act elementwise. Derivatives with respect to `args` come from the
     implicit function theorem. Call it inside `jit`: on its own it compiles the function at every call.
-
-    T. R. Chandrupatla, Advances in Engineering Software 28, 145 (1997).
     """
     values = jax.eval_shape(lambda x: function(x, args), jnp.asarray(low) + jnp.asarray(high) + 0.0)
     low, high = (jnp.broadcast_to(jnp.asarray(x, values.dtype), values.shape) for x in (low, high))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 
 _DENOMINATOR = 60
@@ -24,10 +26,20 @@ def complement(directions: np.ndarray) -> np.ndarray:
     return np.stack(kept, 1) if kept else np.zeros((r, 0))
 
 
-def tidy(directions: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
+def snapped(direction: np.ndarray) -> np.ndarray:
+    """The unit vector along a direction, its largest entry positive; simple ratios of entries made exact."""
+    largest = int(np.argmax(np.abs(direction) > (1 - 1e-6) * np.abs(direction).max()))
+    ratios = direction / direction[largest]
+    simple = np.array([float(Fraction(float(x)).limit_denominator(_DENOMINATOR)) for x in ratios])
+    ratios = np.where(np.abs(simple - ratios) < 1e-9, simple, ratios)
+    return ratios / np.linalg.norm(ratios)
+
+
+def tidy(directions: np.ndarray, tolerance: float = 1e-6, wanted: np.ndarray | None = None) -> np.ndarray:
     """An orthonormal basis of (nearly) the same subspace: its projector rounded to simple fractions if it has any.
 
-    A coordinate subspace comes back as coordinate axes; other subspaces start with the axis they contain most of.
+    The `wanted` rows (orthonormal, inside it) are among the columns. The others are coordinate axes where these fit,
+    then projections of the axes that the subspace contains most of. Columns are ordered by their first large entry.
     """
     r, k = directions.shape
     projector = directions @ np.linalg.pinv(directions)
@@ -36,4 +48,8 @@ def tidy(directions: np.ndarray, tolerance: float = 1e-6) -> np.ndarray:
     if simple and np.abs(rounded @ rounded - rounded).max() < 1e-12 and round(float(np.trace(rounded))) == k:
         projector = rounded
     rest = np.linalg.eigh(np.eye(r) - projector)[1][:, k:]
-    return complement(rest) if k else np.zeros((r, 0))
+    chosen = np.zeros((0, r)) if wanted is None else wanted
+    others = complement(np.column_stack([rest, chosen.T]))
+    columns = np.array([*chosen, *(snapped(column) for column in others.T)]).reshape(k, r)
+    first = np.argmax(np.abs(columns) > 0.999 * np.abs(columns).max(1, initial=0.0)[:, None], axis=1)
+    return columns[sorted(range(k), key=lambda i: (first[i], *(-columns[i])))].T

@@ -1,4 +1,4 @@
-"""Small symmetric matrices as vectors: functions of them, and their derivatives.
+"""Small symmetric matrices: products and spectra without overhead, as vectors, functions of them, and derivatives.
 
 A symmetric matrix S is written as the vector svec(S) of its upper entries, those off the diagonal times sqrt(2), so
 that scalar products are kept: <svec(S), svec(T)> = Tr(S T).
@@ -89,3 +89,18 @@ def positive_directions(L: np.ndarray) -> np.ndarray:
             v = u[:, i] if i == j else (u[:, i] + u[:, j]) / np.sqrt(2)
             found.append(svec(np.outer(v, v)))
     return np.stack(found, 1)
+
+
+def times(rows: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """rows @ M, without the slow product of a long column with one number."""
+    return rows * M[0, 0] if M.shape == (1, 1) else rows @ M
+
+
+def eigh(S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues and eigenvectors of a symmetric matrix, without the LAPACK call for one direction."""
+    return (S[0], np.ones((1, 1))) if S.shape == (1, 1) else np.linalg.eigh(S)
+
+
+def compose(values: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """The symmetric matrix with these eigenvalues and eigenvectors."""
+    return values[:, None] if len(values) == 1 else (vectors * values) @ vectors.T

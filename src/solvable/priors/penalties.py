@@ -2,6 +2,7 @@ r"""Penalties on the weights: what they make of a noisy observation, and its ave
 
 A weight is seen through the field $b = \hat m\, w^* + \sqrt{\hat q}\, x$, x ~ N(0, 1), and becomes
 $w = \arg\min_w [\hat V w^2/2 - b w + r(w)]$. State evolution needs
+[thrampoulidis2018precise]
 
     m = E[w* w],    q = E[w^2],    V = E[dw/db],    E[(dw/db)^2],    E[r(w)],    and the share of weights not zero.
 """

@@ -3,7 +3,7 @@ r"""A spike in a random matrix: the eigenvalue that leaves the bulk, and how wel
 Three kinds, each for any law of the rest of the matrix, whose eigenvectors are uniformly random: a spike added to a
 symmetric matrix, a spike in the population of a sample covariance, a spike added to a rectangular matrix. A spike has
 an outlier when it is stronger than a threshold; below, the largest eigenvalue stays at the edge of the bulk and the
-overlap is zero (Baik, Ben Arous and Peche 2005; Benaych-Georges and Nadakuditi 2011, 2012). All functions are
+overlap is zero [baik2005phase], [benaych2011eigenvalues], [benaych2012singular]. All functions are
 vectorised by `jax.vmap` and differentiable in the strength and in the law, but for the threshold. They need double
 precision: `with jax.enable_x64(True)`.
 """

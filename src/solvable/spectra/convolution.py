@@ -1,7 +1,7 @@
 r"""The law of $Y = A + \sqrt D Z$, Z a Gaussian symmetric matrix, for any law of A: Biane's parametrisation.
 
-For each real u let $v(u) \ge 0$ solve $\int \mu_A(dt) / ((u - t)^2 + v^2) = 1/D$, with v = 0 where the integral is
-smaller even at v = 0. With $w = u + iv$,
+It is that of [biane1997free]. For each real u let $v(u) \ge 0$ solve $\int \mu_A(dt) / ((u - t)^2 + v^2) = 1/D$, with
+v = 0 where the integral is smaller even at v = 0. With $w = u + iv$,
 
     x(u) = u + D Re g_A(w),    mu_Y(x) = v / (pi D),    h(x) = PV int mu_Y(dt) / (x - t) = (x - u) / D,
 

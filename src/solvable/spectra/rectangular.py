@@ -2,8 +2,8 @@ r"""The singular values of $Y = S + \sqrt\kappa Z$, S and Z of d x L entries, $\
 
 Singular values are in units of $\sqrt L$, S has independent uniformly random singular vectors, and `law` is that of the
 eigenvalues t of $S S^T/L$, with transform g. With $c = 1/\beta$ and $h(\omega) = 1 + \kappa c\, g(\omega)$ the law of Y
-is given by $x^2 = z(\omega) = \omega h^2 + \kappa (1 - c) h$, $g_Y(x^2) = g(\omega)/h(\omega)$ (Dozier and Silverstein
-2007), on the curve in the upper half-plane of $\omega$ where z is real. That curve needs no choice of a branch, as
+is given by $x^2 = z(\omega) = \omega h^2 + \kappa (1 - c) h$, $g_Y(x^2) = g(\omega)/h(\omega)$ [dozier2007empirical],
+on the curve in the upper half-plane of $\omega$ where z is real. That curve needs no choice of a branch, as
 Biane's does not for symmetric matrices. With $A_1 = \int \frac{\mu(dt)}{|\omega - t|^2}$ and
 $A_2 = \int \frac{t\,\mu(dt)}{|\omega - t|^2}$, Im z = 0 off the real axis means
 

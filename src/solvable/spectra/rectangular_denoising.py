@@ -2,6 +2,7 @@ r"""Recovering a d x L matrix S of known singular values from $Y = S + \sqrt\kap
 
 With singular values in units of $\sqrt L$ and c = d/L the best estimator invariant under rotations maps x to
 $f(x) = x - \kappa a(x)$, $a(x) = (1 - c)/x + 2 c\, x\, \mathrm{Re}\, g_Y(x^2)$, and its mean square error per entry is
+[troiani2022optimal]
 
     mmse(kappa) = kappa - kappa^2 E a(x)^2 = E t - E f(x)^2.
 """
@@ -46,15 +47,9 @@ def rectangular_mmse_forms(mean: Any, found: RectangularSum) -> tuple[Any, Any]:
     return by_score, mean - (found.weight * shrunk**2).sum(-1)
 
 
-@functools.partial(jax.jit, static_argnames="nodes")
-def optimal_singular_values(law: Law, beta: Any, kappa: Any, x: Any, nodes: int = NODES) -> jax.Array:
-    """f(x) for singular values inside the bulk of Y or outside it, as finite matrices have them."""
-    return optimal_singular_values_of(law, beta, rectangular_sum(law, beta, kappa, nodes), x)
-
-
 @jax.jit
 def optimal_singular_values_of(law: Law, beta: Any, found: RectangularSum, x: Any) -> jax.Array:
-    """The same where the law of Y is at hand.
+    """f(x) for singular values inside the bulk of Y or outside it, as finite matrices have them.
 
     The root omega of z(omega) = x^2 is complex inside the bulk, where Newton's method starts from the nodes of the law
     of Y. Outside omega is real, z increases with it, and an interval is halved.

@@ -1,10 +1,10 @@
 r"""The optimal eigenvalue denoiser for matrices of finite size: the limit's, smoothed at the edges and bounded.
 
-In the limit an eigenvalue y of $Y = A + \sqrt D Z$ is mapped to $f(y) = y - 2 D\, \mathrm{Re}\, g_Y(y)$, which has an
-infinite slope just outside each edge of the bulk. At size d an edge is $\sqrt D d^{-2/3}$ wide, and a slope that large
-is an artefact that makes iterations oscillate along single eigenvectors. Here $g_Y$ is taken at $y + i\eta$ instead,
-which averages the slope over a width $\eta$; the error that this adds is of order $\eta^2$. And an eigenvalue that
-fluctuates far out of the bulk is not mapped outside the support of A.
+In the limit an eigenvalue y of $Y = A + \sqrt D Z$ is mapped to $f(y) = y - 2 D\, \mathrm{Re}\, g_Y(y)$
+[bun2016rotational], which has an infinite slope just outside each edge of the bulk. At size d an edge is $\sqrt D
+d^{-2/3}$ wide, and a slope that large is an artefact that makes iterations oscillate along single eigenvectors. Here
+$g_Y$ is taken at $y + i\eta$ instead, which averages the slope over a width $\eta$; the error that this adds is of
+order $\eta^2$. And an eigenvalue that fluctuates far out of the bulk is not mapped outside the support of A.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-r"""The law of $A = W^T W / \sqrt{p d}$ with W of p x d independent N(0, 1) entries and p = rho d: free Poisson."""
+r"""The law of $A = W^T W / \sqrt{p d}$ with W of p x d independent N(0, 1) entries and p = rho d: free Poisson
+[marchenko1967distribution]."""
 
 from __future__ import annotations
 

@@ -12,18 +12,17 @@ import itertools
 import numpy as np
 
 from solvable.numerics.roots import halving
+from solvable.numerics.subspaces import complement, tidy
 from solvable.targets.axis_breaks import axis_breaks, factors, is_singular
 from solvable.targets.breaks import numeric_breaks
 from solvable.targets.directions import (
     Function,
     close,
-    complement,
     distinct_directions,
     gradient_span,
     gradients,
     jump_normals,
     span,
-    tidy_basis,
     typical_points,
 )
 from solvable.targets.expression import break_expressions, evaluate
@@ -31,6 +30,8 @@ from solvable.targets.target import Target
 
 _SEGMENTS = 1536
 _MAX_NORMALS = 12
+_SIMPLE = 1e-9
+"""Values show directions to about this: a subspace farther from one of simple fractions is another one."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -39,7 +40,7 @@ def relevant_directions(target: Target) -> np.ndarray:
 
     A direction v is left out when g(z + t v) = g(z) at all of many random points. r' = 0 for a constant.
     """
-    found = tidy_basis(_relevant(target.numpy, target.projections))
+    found = tidy(_relevant(target.numpy, target.projections), _SIMPLE)
     found.flags.writeable = False
     return found
 
@@ -54,7 +55,7 @@ def adapted_basis(target: Target) -> np.ndarray:
     relevant = relevant_directions(target)
     normals = _plane_normals(target)
     inside = np.linalg.norm(normals @ relevant @ relevant.T - normals, axis=1) < 1e-6
-    found = tidy_basis(relevant, _orthogonal_subset(normals[inside][:_MAX_NORMALS]))
+    found = tidy(relevant, _SIMPLE, _orthogonal_subset(normals[inside][:_MAX_NORMALS]))
     found.flags.writeable = False
     return found
 

@@ -1,17 +1,16 @@
-"""Directions of a function of a few variables, from its values: gradients, normals of jumps, and tidy bases.
+"""Directions of a function of a few variables, from its values: gradients, and normals of jumps.
 
 A piecewise smooth g depends on z only through the span of its gradients and of the normals of its jumps.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
 from solvable.numerics.roots import halving
+from solvable.numerics.subspaces import snapped
 
 Function = Callable[[np.ndarray], np.ndarray]
 """Values at points of shape (..., r)."""
@@ -65,12 +64,6 @@ def span(rows: np.ndarray, tolerance: float = 1e-8) -> np.ndarray:
     return basis[size > tolerance * max(size[0], 1e-300)].T
 
 
-def complement(basis: np.ndarray) -> np.ndarray:
-    """Orthonormal columns orthogonal to those of an orthonormal basis."""
-    full, _, _ = np.linalg.svd(basis, full_matrices=True) if basis.shape[1] else (np.eye(len(basis)), 0, 0)
-    return full[:, basis.shape[1] :]
-
-
 def jump_normals(function: Function, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Unit normals of jumps met on segments along which g is otherwise constant, one row for each that is clear."""
     before = function(start)
@@ -121,34 +114,6 @@ def distinct_directions(normals: np.ndarray, least: int = 1) -> np.ndarray:
     while len(left):
         same = np.linalg.norm(np.outer(left @ left[0], left[0]) - left, axis=1) < 1e-6
         if same.sum() >= least:
-            found.append(snap(left[0]))
+            found.append(snapped(left[0]))
         left = left[~same]
     return np.array(found).reshape(-1, normals.shape[1])
-
-
-def snap(direction: np.ndarray) -> np.ndarray:
-    """The unit vector along a direction, its largest entry positive; simple ratios of entries made exact."""
-    largest = int(np.argmax(np.abs(direction) > (1 - 1e-6) * np.abs(direction).max()))
-    ratios = direction / direction[largest]
-    simple = np.array([float(Fraction(float(x)).limit_denominator(60)) for x in ratios])
-    ratios = np.where(np.abs(simple - ratios) < 1e-9, simple, ratios)
-    return ratios / np.linalg.norm(ratios)
-
-
-def tidy_basis(basis: np.ndarray, wanted: np.ndarray | None = None) -> np.ndarray:
-    """An orthonormal basis of the same subspace: the `wanted` rows (orthonormal, inside it), then axes if possible.
-
-    What is left is spanned by the projections of the axes. Columns are ordered by their first large entry.
-    """
-    projections, rank = basis.shape
-    chosen = [] if wanted is None else list(wanted)
-    axes = np.eye(projections)
-    inside = [axis for axis in axes if np.linalg.norm(basis @ (basis.T @ axis) - axis) < 1e-7]
-    for candidate in itertools.chain(inside, (basis @ (basis.T @ axis) for axis in axes)):
-        rest = candidate - sum((np.dot(candidate, c) * c for c in chosen), np.zeros(projections))
-        if len(chosen) < rank and np.linalg.norm(rest) > 1e-4:
-            chosen.append(snap(rest))
-    columns = np.array(chosen).reshape(-1, projections)
-    first = np.argmax(np.abs(columns) > 0.999 * np.abs(columns).max(1, initial=0.0)[:, None], axis=1)
-    order = sorted(range(len(columns)), key=lambda k: (first[k], *(-columns[k])))
-    return columns[order].T

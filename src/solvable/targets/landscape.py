@@ -13,9 +13,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from solvable.core.errors import TargetError
-from solvable.numerics.gaussian import RADIUS
+from solvable.numerics.gaussian import RADIUS, normal_density, panels
 from solvable.numerics.roots import golden_section, halving
-from solvable.targets.hermite import refuse_infinite_variance
 from solvable.targets.target import Target
 
 _GRID = 6001
@@ -163,6 +162,30 @@ def _refuse_undefined(target: Target, grid: np.ndarray, values: np.ndarray) -> N
             raise TargetError(
                 f"the target {target.name!r} is {what} on a set of positive probability (near z = {where:.3g})"
             )
+
+
+def refuse_infinite_variance(target: Target, breaks: np.ndarray) -> None:
+    """Raise a `TargetError` if E[g^2] diverges, at a pole or in the tails."""
+    distance = 2.0 ** -np.arange(20, 41, 5)
+    for location in breaks:
+        for side in (-1.0, 1.0):
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                size = np.abs(target.numpy((location + side * distance)[:, None]))
+                shells = size**2 * distance
+            # Shells that halve in width must lose mass for the integral of g^2 to exist.
+            if size[-1] > 1e3 and not shells[-1] < 0.75 * shells[0]:
+                raise TargetError(
+                    f"the target {target.name!r} has infinite variance: it diverges too fast at z = {location:.6g}"
+                )
+    z, weight = panels([-37.0, -24.0, -16.0, -12.0, -6.0, 0.0, 6.0, 12.0, 16.0, 24.0, 37.0], 32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mass = target.numpy(z[:, None]) ** 2 * weight * normal_density(z)
+    mass = np.where(np.isnan(mass), np.inf, mass)
+    if not mass[np.abs(z) > 12].sum() <= 1e-6 * mass[np.abs(z) <= 12].sum():
+        raise TargetError(
+            f"the target {target.name!r} grows too fast: its variance is infinite, or comes from |z| > 12, which no "
+            "sample ever reaches"
+        )
 
 
 def _turning_points(target: Target, grid: np.ndarray, slopes: np.ndarray, breaks: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 Such a learner sees g through its Hermite tensors only. With a subspace U learned, the next directions are those of
 lowest order k in E[g h_a(z_U) He_k(z_perp)], for any weight h_a of what is known: learning them is a leap of k. The
 construction uses subspaces, not coordinates: it is the same for g and for g after a rotation of its arguments.
+[abbe2023sgd]
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import math
 
 import numpy as np
 
+from solvable.numerics.subspaces import complement, tidy
 from solvable.targets.adapted import relevant_directions
-from solvable.targets.directions import complement, tidy_basis
-from solvable.targets.hermite_tensor import HermiteTensor, change_coordinates, hermite_tensor
+from solvable.targets.hermite import HermiteTensor, change_coordinates, hermite_tensor
 from solvable.targets.target import Target
 
 _DEGREE = {1: 24, 2: 16, 3: 12, 4: 8}
@@ -50,7 +51,7 @@ def leap(target: Target) -> Leap:
         # What is relevant but not learned, by projection of the relevant subspace on the complement of the learned.
         unseen = relevant @ complement(relevant.T @ learned)
         cost, inside = _next_step(tensor, learned, unseen)
-        new = tidy_basis(unseen @ inside)
+        new = tidy(unseen @ inside)
         steps.append((new, cost))
         learned = np.concatenate([learned, new], axis=1)
     return Leap(max((cost for _, cost in steps), default=math.inf), steps)

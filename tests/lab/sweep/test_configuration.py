@@ -11,7 +11,8 @@ from toys import learners as sweep_toys
 from toys import ridge as toy
 
 import solvable as sv
-from solvable.lab.sweep.configuration import make_plan, read_plan
+from solvable.lab.grid.request import make_plan
+from solvable.lab.sweep.configuration import read_plan
 
 EXAMPLE = """
     thresholds = true

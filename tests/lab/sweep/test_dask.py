@@ -34,10 +34,11 @@ def cluster():
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=1800)
         yield cluster, client
 
 
+@pytest.mark.slow
 def test_a_cluster_that_loses_a_worker(cluster, tmp_path):
     cluster, client = cluster
     killed = []

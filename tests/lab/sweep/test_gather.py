@@ -14,7 +14,7 @@ from toys import two_ridges as toy_pair
 from toys.learners import records
 
 import solvable as sv
-from solvable.lab.store import CurveFileError
+from solvable.lab.curve.files import CurveFileError
 from solvable.lab.sweep.status import status
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)

@@ -10,63 +10,21 @@ label and its derivatives are products of small matrices, with no exponential fo
 from __future__ import annotations
 
 import concurrent.futures
-import functools
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from solvable.channels.levels.labels import Blur, LabelRule
 from solvable.numerics.blas import single_thread
-from solvable.numerics.gaussian import normal_trapezoid
+from solvable.numerics.gaussian_many import Frame, frame
 
-_RADIUS = {1: 6.0, 2: 5.2, 3: 4.8, 4: 4.4}
-_STEP = {1: 0.25, 2: 0.5, 3: 0.7, 4: 0.8}
-_MOST_NODES = {1: 600, 2: 160, 3: 36, 4: 10}
-_KNOWN = 1e-12
 _TINY = 1e-250
 _NEGLIGIBLE = 1e-11
 
 Exponents = tuple[int, ...]
 T = TypeVar("T")
-
-
-class Frame(NamedTuple):
-    """The eigenbasis of M: columns `basis`, variances `v` = 1 - m, and for each axis nodes of omega with weights."""
-
-    basis: np.ndarray
-    v: np.ndarray
-    omega: list[np.ndarray]
-    weight: list[np.ndarray]
-
-    @property
-    def weights(self) -> np.ndarray:
-        """The weights of the tensor grid, flattened."""
-        return functools.reduce(np.multiply.outer, self.weight).ravel()
-
-
-def frame(M: np.ndarray, fineness: float = 1.0) -> Frame:
-    """The tensor grid of omega ~ N(0, M): finer where the posterior is narrow, one node where nothing is known."""
-    m, basis = np.linalg.eigh((M + M.T) / 2)
-    # A diagonal M keeps the coordinate axes, so that grids do not depend on the order of eigenvalues.
-    if np.abs(M - np.diag(np.diag(M))).max(initial=0.0) < 1e-13:
-        m, basis = np.diag(M).copy(), np.eye(len(M))
-    m = np.clip(m, 0.0, 1.0)
-    v = 1 - m
-    known = int(np.sum(m > _KNOWN))
-    omega, weight = [], []
-    for m_i, v_i in zip(m, v, strict=True):
-        if m_i <= _KNOWN:
-            omega.append(np.zeros(1))
-            weight.append(np.ones(1))
-            continue
-        step = _STEP[known] / fineness * min(1.0, 1.6 * math.sqrt(v_i / m_i))
-        step = max(step, 2 * _RADIUS[known] / _MOST_NODES[known])
-        x, w = normal_trapezoid(step, _RADIUS[known])
-        omega.append(math.sqrt(m_i) * x)
-        weight.append(w)
-    return Frame(basis, v, omega, weight)
 
 
 def label_moments(rule: LabelRule, grid: Frame, exponents: list[Exponents]) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 
 from solvable.channels.levels.surface import Function, Surface
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.roots import golden_section, halving
 
 _BESIDE = 1e-9
 _REACH = 7.0
@@ -149,11 +150,7 @@ def _change(function: Function, grid: Fibres, line: np.ndarray, cell: np.ndarray
     """Where the value of a piecewise constant function changes within the given cells, by bisection."""
     low, high = grid.t[line, cell], grid.t[line, cell + 1]
     start = function(grid.points(line, low))
-    for _ in range(45):
-        middle = (low + high) / 2
-        left = _same(function(grid.points(line, middle)), start)
-        low, high = np.where(left, middle, low), np.where(left, high, middle)
-    return (low + high) / 2
+    return halving(lambda t: ~_same(function(grid.points(line, t)), start), low, high, 45).middle
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -191,17 +188,7 @@ def _at_extrema(surface: Surface, grid: Fibres) -> tuple[np.ndarray, np.ndarray]
         return t, g
     sign = np.sign(g[line, node] - g[line, node - 1])
     low, high = t[line, node - 1], t[line, node + 1]
-    golden = (np.sqrt(5) - 1) / 2
-    left, right = high - golden * (high - low), low + golden * (high - low)
-    value_left, value_right = (sign * surface.function(grid.points(line, x)) for x in (left, right))
-    for _ in range(36):
-        go_left = value_left > value_right
-        low, high = np.where(go_left, low, left), np.where(go_left, right, high)
-        fresh = np.where(go_left, high - golden * (high - low), low + golden * (high - low))
-        value = sign * surface.function(grid.points(line, fresh))
-        left, right = np.where(go_left, fresh, right), np.where(go_left, left, fresh)
-        value_left, value_right = np.where(go_left, value, value_right), np.where(go_left, value_left, value)
-    best = (low + high) / 2
+    best = golden_section(lambda t: -sign * surface.function(grid.points(line, t)), low, high, 36).middle
     value = surface.function(grid.points(line, best))
     better = sign * value >= sign * g[line, node]
     t[line, node] = np.where(better, best, t[line, node])

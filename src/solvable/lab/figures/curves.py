@@ -44,7 +44,7 @@ def gather_curves(
 
     `marked` names the thresholds to draw, all unless told.
     """
-    from solvable.lab.grids import learning_curve
+    from solvable.lab.grid.curves import learning_curve
     from solvable.verbs.thresholds import thresholds
 
     known = {name: float(value) for name, value in thresholds(model).items()}
@@ -62,7 +62,7 @@ def gather_curves(
 
 def gather_runs(model: Model, simulation: Simulation, effort: Effort, marks: dict[str, float]) -> dict[str, Curve]:
     """The curve `NAME_dD` of a simulation at each of its dimensions."""
-    from solvable.lab.grids import learning_curve
+    from solvable.lab.grid.curves import learning_curve
 
     curves = {}
     for d, seeds in zip(simulation.d, simulation.seeds, strict=True):
@@ -157,7 +157,7 @@ def growth_of_run(model: Model, alpha: float, d: int, seed: int) -> float:
 
 def metric_of_run(model: Model, learner: Learner, alpha: float, d: int, seed: int, metric: str) -> float:
     """A metric of one run; NaN where the algorithm found no minimum."""
-    from solvable.lab.grids import run_once
+    from solvable.lab.grid.results import run_once
 
     outcome = run_once(model, learner, d, seed, {"alpha": alpha})
     return float(outcome[metric]) if outcome.converged else np.nan

@@ -10,7 +10,7 @@ import numpy as np
 
 from solvable.core.status import Status
 from solvable.lab.curve import over_seeds
-from solvable.lab.matrices import entry_groups, group_mean
+from solvable.lab.curve.entries import entry_groups, entry_symbol, group_mean
 from solvable.lab.plots.style import (
     COLORS,
     DASHES,
@@ -71,7 +71,7 @@ def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PAR
             ax.errorbar(x, mean, bars, label=name.format(run.label), **look)
     name_ticks(ax, "x", place)
     ax.set_xlabel("" if axis is None else axis_label(curve, axis))
-    ax.set_ylabel(f"{words(metric)} $(k, k)$" if curve.is_matrix(metric) else words(metric))
+    ax.set_ylabel(" ".join(filter(None, [words(metric), entry_symbol(curve, metric)])))
     if axis == "d":
         ax.set_xticks(place.positions)
     if categories:
@@ -110,7 +110,7 @@ class _Style(NamedTuple):
 
 def _series(curve: Curve, metric: str, ax: Axes) -> list[tuple[int, tuple[int, ...], _Style]]:
     """What is drawn: the number of the learner, the group of diagonal entries (none for a scalar), and the style."""
-    groups = entry_groups(curve, metric) if curve.is_matrix(metric) else [()]
+    groups = entry_groups(curve, metric) if curve.has_entries(metric) else [()]
     styles = _styles.setdefault(ax, {})
     found = []
     for i, title in enumerate(str(title) for title in curve.dataset["title"].values):
@@ -153,14 +153,15 @@ def _runs(curve: Curve, metric: str, i: int, group: tuple[int, ...], style: _Sty
     if "d" in curve.axes:
         found = [_Runs("simulation", mean.values, error.values, style.color, style.marker)]
     elif "d" not in runs.dims:
-        found = [_Runs(f"$d = {curve.sizes[0]}$", mean.values, error.values, style.color, style.marker)]
+        label = f"${curve.size_name} = {curve.sizes[0]}$" if curve.sizes else "simulation"
+        found = [_Runs(label, mean.values, error.values, style.color, style.marker)]
     else:
         found = []
         shares = np.linspace(PALEST, 1, len(curve.sizes))
         for k, place in enumerate(np.argsort(curve.sizes)):
             marker = style.marker if group else MARKERS[k % len(MARKERS)]
             parts = (part.isel(d=int(place)).values for part in (mean, error))
-            label = f"$d = {curve.sizes[place]}$"
+            label = f"${curve.size_name} = {curve.sizes[place]}$"
             # Markers of different sizes lie close to each other: one must not hide another.
             found.append(_Runs(label, *parts, color=tint(style.color, shares[k]), marker=marker, face="none"))
     return [one for one in found if np.any(np.isfinite(one.mean))]

@@ -50,7 +50,7 @@ def draw_map(
         name_ticks(ax, which, place)
         getattr(ax, f"set_{which}label")(axis_label(curve, name))
     title = str(curve.dataset["title"].values[0])
-    ax.set_title(f"{title}, $d = {curve.sizes[0]}$" if run else title)
+    ax.set_title(f"{title}, ${curve.size_name} = {curve.sizes[0]}$" if run and curve.sizes else title)
     if curve.model_axis in (x_name, y_name):
         overlay_thresholds(curve, ax, (x_name, y_name), (across, up))
     return mesh
@@ -58,7 +58,7 @@ def draw_map(
 
 def map_cells(curve: Curve, metric: str, parts: Collection[str] = PARTS) -> tuple[np.ndarray, bool]:
     """The values of the first learner over the curve's axes, NaN where there is none, and whether they are of runs."""
-    if curve.is_matrix(metric):
+    if curve.has_entries(metric):
         raise ValueError(f"{metric} is a matrix at each point; a map shows a scalar, such as {curve.default_metric}.")
     if "theory" in parts and f"{metric}_theory" in curve.dataset:
         theory = curve.theory(metric).where(curve.dataset["status"] == Status.CONVERGED).isel(learner=0)

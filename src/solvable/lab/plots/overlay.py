@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from solvable.lab.curve.selection import THRESHOLD, threshold_names
 from solvable.lab.plots.style import Places, words
-from solvable.lab.selection import THRESHOLD, threshold_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -83,11 +83,12 @@ def symbol(name: str) -> str:
 def axis_label(curve: Curve, name: str) -> str:
     """What is written along an axis."""
     if name == "d":
-        return "dimension $d$"
-    scaling = curve.dataset.attrs.get("scaling", "")
-    right = scaling.partition(",")[0].split("=")[-1].strip()
-    per = {"alpha d": "n/d", "alpha d^2": "n/d^2", "alpha d L": "n/(dL)"}.get(right)
-    return rf"{symbol(name)} = ${per}$" if name == "alpha" and per else symbol(name)
+        return f"dimension ${curve.size_name}$" if curve.size_name == "d" else f"${curve.size_name}$"
+    label = curve.axis_labels.get(name, "")
+    if not label or name == label:
+        return symbol(name)
+    formula = any(sign in label for sign in "/^*")
+    return f"{symbol(name)} = ${label}$" if formula else f"{symbol(name)}, {label}"
 
 
 def value_label(name: str, value: Any) -> str:

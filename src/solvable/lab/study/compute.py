@@ -8,13 +8,14 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.lab.grids import learning_curve
+from solvable.lab.curve import Curve
+from solvable.lab.curve.assemble import NOT_COMPUTED
+from solvable.lab.grid.curves import computed, learning_curve
+from solvable.lab.grid.request import make_plan
 from solvable.lab.progress import stage
-from solvable.lab.study.baseline import kernel_errors
 from solvable.lab.study.findings import Study
 from solvable.lab.study.plan import (
     Costs,
-    Deadline,
     Effort,
     affordable_size,
     exact_grid,
@@ -24,8 +25,13 @@ from solvable.lab.study.plan import (
 )
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
+from solvable.targets.hermite import hermite_tensor, kernel_error
+from solvable.targets.target import Target
 from solvable.verbs.predict import POINT_FAILURES
 from solvable.verbs.thresholds import thresholds
+
+DEGREES = 6
+"""How far the kernel baseline is computed."""
 
 _SLOW_THRESHOLDS = "Only the thresholds of the staircase are given: finding the others takes minutes for this target."
 _SLOW_BAYES = "Bayes-optimal learning is left out: computing it takes minutes for this target."
@@ -78,11 +84,11 @@ def compute(
     with stage("trial run", progress):
         size = (0, 0) if trial is None else _size(trial, len(ratios), effort, workers)
     d, seeds = d or size[0], seeds or size[1]
-    # Runs that were asked for are made, however long they take.
-    in_time = executor if asked else Deadline(executor, effort.seconds)
-    try:
-        simulated = learning_curve(model, AMP(), d, seeds, in_time, progress, known, alpha=ratios)
-    except TimeoutError:
+    # Runs that were asked for are made, however long they take; others if there is time to begin them.
+    until = None if asked else time.time() + effort.seconds
+    runs = make_plan(model, AMP(), d, seeds, False, {"alpha": ratios}, lines=True)
+    simulated: Curve | None = computed(runs, executor, progress, known, until)
+    if (simulated.dataset["status_simulation"] == NOT_COMPUTED).all():
         simulated = None
     return Study(model, diagnosis, known, exact, simulated, kernel_errors(model.target), d, seeds, tuple(remarks))
 
@@ -111,3 +117,15 @@ def _size(trial: Future, points: int, effort: Effort, workers: int) -> tuple[int
 def load_models() -> None:
     """Import what a run needs, in a process that waits for its first."""
     import solvable.models  # noqa: F401
+
+
+def kernel_errors(target: Target, degrees: int = DEGREES) -> np.ndarray:
+    """What a kernel method or random features leave unlearned at n = d^kappa, k < kappa < k + 1, for k = 0, 1...
+
+    An inner-product kernel, or a network with a fixed first layer, fitted on n samples with d^k << n << d^(k+1), learns
+    the part of the target of degree at most k and nothing of the rest, whatever its structure: the squared error
+    against the noiseless label that remains is the sum of c_j^2 over degrees |j| > k, with c_j the orthonormal Hermite
+    coefficients [mei2022generalization].
+    """
+    tensor = hermite_tensor(target, degrees)
+    return np.array([kernel_error(tensor, k) for k in range(degrees + 1)])

@@ -10,14 +10,12 @@ import dataclasses
 import math
 import time
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Executor, Future
-from typing import Any
 
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Model
-from solvable.lab.grids import run_once
+from solvable.lab.grid.results import run_once
 from solvable.verbs.predict import predict
 
 BEYOND = 1.6
@@ -143,24 +141,3 @@ def affordable_size(seconds: float, points: int, effort: Effort, workers: int) -
         if 0.7 * seconds * d / _TRIAL * seeds * points / workers <= effort.run_seconds:
             return d, seeds
     return effort.sizes[-1]
-
-
-class Deadline(Executor):
-    """Passes work on to an executor until the time is over; what is not begun by then raises `TimeoutError`."""
-
-    def __init__(self, executor: Executor, seconds: float):
-        self.executor = executor
-        self.end = time.time() + seconds
-
-    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future:
-        """Submit the call with the deadline attached."""
-        return self.executor.submit(_before, self.end, fn, *args, **kwargs)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Nothing: the executor belongs to whoever made it."""
-
-
-def _before(end: float, function: Any, *args: Any, **kwargs: Any) -> Any:
-    if time.time() > end:
-        raise TimeoutError("not run: the time for simulations was over")
-    return function(*args, **kwargs)

@@ -10,17 +10,16 @@ import numpy as np
 
 from solvable.core.version import installed_version
 from solvable.lab.curve import Agreement
-from solvable.lab.matrices import entry_groups, group_mean
+from solvable.lab.curve.entries import entry_groups, group_mean
 from solvable.lab.study.document import Block, Code, Heading, Line, Listing, Paragraph, Picture, Table
 from solvable.lab.study.figure import reached_by_amp
-from solvable.lab.study.steps import steps
-from solvable.lab.study.words import error_in_words, exponent_in_words, ratio_in_words
-from solvable.models.index.diagnosis_text import directions_text
+from solvable.models.index.diagnosis.text import directions_text
 from solvable.priors import Gaussian
 
 if TYPE_CHECKING:
     from solvable.lab.curve import Curve
     from solvable.lab.study.findings import Study
+    from solvable.models.index.diagnosis import Diagnosis
 
 _UNLIKELY = 0.01
 """Theory and simulation are said to agree unless the worst deviation is less probable than this."""
@@ -31,6 +30,7 @@ _THRESHOLDS = {
     "information_theoretic": "Bayes-optimal learning leaves AMP behind, up to the algorithmic threshold",
     "specialization": "directions that the target does not distinguish come apart",
 }
+_LEARNERS = {"online SGD": "one-pass SGD", "best CSQ": "best method linear in the label"}
 _NO_HARD_PHASE = "AMP begins to learn, and is as good as Bayes-optimal learning everywhere"
 
 
@@ -41,7 +41,7 @@ def report(study: Study, png: bytes) -> list[Block]:
         *_answer(study),
         Picture("study.png", _caption(study), png),
         *(Paragraph([remark]) for remark in study.remarks),
-        *steps(study.diagnosis),
+        *_steps(study.diagnosis),
         *_thresholds(study),
         *_comparison(study),
         *_reproduce(study),
@@ -97,13 +97,47 @@ def _samples(enough: np.ndarray) -> str:
 
 
 def _caption(study: Study) -> str:
-    each = ", for each direction k," if study.exact.is_matrix("overlap") else ""
+    each = ", for each direction k," if study.exact.has_entries("overlap") else ""
     runs = "" if study.simulated is None else f"; markers: AMP at d = {study.d}, mean and standard error of the runs"
     return (
         f"Left: overlap with the truth{each} against alpha = n/d, theory as lines{runs}; dotted: thresholds. "
         "Right: generalization error of a kernel method against kappa = log n / log d, and what AMP reaches at "
         "kappa = 1."
     )
+
+
+def _steps(found: Diagnosis) -> list[Block]:
+    """Which directions are learned, in which order, from how many samples, and by whom."""
+    rows = [
+        [str(i), directions_text(step.directions), ratio_in_words(step.alpha), error_in_words(step.error), step.kind]
+        for i, step in enumerate(found.staircase, start=1)
+    ]
+    return [
+        Heading(["What is learned when"]),
+        Table(["step of AMP", "directions", "learned from alpha", "numerical error", "kind"], rows),
+        Paragraph([_symmetries(found)]),
+        Heading(["Who needs how many samples"]),
+        Table(["learner", "samples", "because"], _learners(found)),
+    ]
+
+
+def _symmetries(found: Diagnosis) -> str:
+    if not found.symmetries:
+        return "The target has no symmetry: every direction is determined with its sign."
+    return f"The target does not change under {'; '.join(found.symmetries)}. Overlaps are taken up to that."
+
+
+def _learners(found: Diagnosis) -> list[list[str]]:
+    order = ", then ".join(f"{directions_text(s.directions)} (leap {_number(s.leap)})" for s in found.csq_staircase)
+    reasons = {"online SGD": f"it learns {order}", "best CSQ": "the same leaps"}
+    amp = f"generative exponent {_number(found.generative_exponent)}"
+    return [
+        [_LEARNERS.get(name, name), samples, reasons.get(name, amp)] for name, samples in found.sample_exponents.items()
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else "beyond the degrees searched"
 
 
 def _thresholds(study: Study) -> list[Block]:
@@ -163,7 +197,7 @@ def _judged(found: Agreement, d: int) -> str:
 def _table(curve: Curve) -> Table:
     """Theory and simulation of AMP, point by point."""
     columns, cells = ["alpha"], [[f"{alpha:g}" for alpha in curve.dataset["alpha"].values]]
-    groups = entry_groups(curve, "overlap") if curve.is_matrix("overlap") else [()]
+    groups = entry_groups(curve, "overlap") if curve.has_entries("overlap") else [()]
     for group in groups:
         name = f"overlap {', '.join(map(str, group))}".strip()
         theory, runs = curve.theory("overlap"), curve.simulation("overlap")
@@ -206,3 +240,20 @@ def _command(study: Study) -> str:
     noise = f"--noise {model.noise} " if model.noise else ""
     listed = f"--alpha {','.join(map(str, alphas))} " if alphas else ""
     return f"solvable study {noise}--d {study.d} --seeds {study.seeds} {listed}-- {shlex.quote(text)}"
+
+
+def ratio_in_words(alpha: float) -> str:
+    """A threshold in alpha = n/d."""
+    if alpha == 0:
+        return "any alpha > 0"
+    return f"{alpha:.6g}" if math.isfinite(alpha) else "no alpha"
+
+
+def error_in_words(error: float) -> str:
+    """A numerical error estimate, or nothing where the value is exact."""
+    return f"{error:.0e}" if error > 0 else ""
+
+
+def exponent_in_words(generative_exponent: float) -> str:
+    """The samples that a hard target needs."""
+    return f"d^{generative_exponent / 2:g}" if math.isfinite(generative_exponent) else "a high power of d"

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.models.index import (
-    algorithms,
-    erm_algorithms,
-    erm_theory,
-    spectral_algorithms,
-    spectral_theory,
-    theory,
-)
+from solvable.engine.erm import run, theory, thresholds
+from solvable.models.index import informed, spectral
 from solvable.models.index.multi_index import MultiIndex
 
-__all__ = [
-    "MultiIndex",
-    "algorithms",
-    "erm_algorithms",
-    "erm_theory",
-    "spectral_algorithms",
-    "spectral_theory",
-    "theory",
-]
+__all__ = ["MultiIndex", "informed", "run", "spectral", "theory", "thresholds"]

@@ -9,17 +9,34 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from solvable.channels import Channel, Logit, MultiChannel, Probit, channel_of, multi_channel_of
-from solvable.channels.contaminated import flipped_channel, merged, mixture_channel
-from solvable.channels.contamination import Component, Contamination, as_contamination, components_of, contaminate
+from solvable.channels import Channel, Logit, Probit, channel_of
+from solvable.channels.base import TargetChannel
+from solvable.channels.contamination import (
+    Component,
+    Contamination,
+    as_contamination,
+    components_of,
+    contaminate,
+    merged,
+)
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
-from solvable.core.model import Data, Model, Stream
-from solvable.models.index.instance import orthonormal_teacher
+from solvable.core.model import Data, Stream
+from solvable.core.results import Prediction
+from solvable.engine.amp import AMPReport
+from solvable.engine.operators import Dense
+from solvable.engine.outputs.likelihood import Likelihood
+from solvable.engine.outputs.posterior import PosteriorOutput
+from solvable.engine.signals.separable import SeparableSignal
+from solvable.engine.solvers.base import FixedPoints
+from solvable.engine.two_sided import SMALLEST_V, Instance, TwoSided
+from solvable.models.index.metrics import prediction
+from solvable.models.index.scores import aligned, scores
+from solvable.models.index.teachers import orthonormal_teacher
 from solvable.priors import Gaussian, Prior, as_prior
 from solvable.targets.target import Target
 
 
-class MultiIndex(Model):
+class MultiIndex(TwoSided):
     """y = g(z) + sqrt(noise) xi with z = X W*, X of n x d independent N(0, 1/d) entries, and n = alpha d samples.
 
     - `target`: g of one to three projections, as text (`"abs(z)"`, `"z1**2 + sign(z1*z2*z3)"`), a `Target`, or a
@@ -54,20 +71,20 @@ class MultiIndex(Model):
     target: Target = eqx.field(static=True)
     noise: float
     prior: Prior
-    named_channel: Channel | None = eqx.field(static=True)
+    named_channel: TargetChannel | None = eqx.field(static=True)
     # Points of sweeps are filed under every field but this one where it is empty: they keep the ids they had before it.
     contamination: tuple[Contamination, ...] = eqx.field(metadata={"left_out": ()})
 
     def __init__(
         self,
-        target: str | Target | Channel | Callable[..., Any],
+        target: str | Target | TargetChannel | Callable[..., Any],
         noise: float = 0.0,
         prior: str | Prior = "gaussian",
-        named_channel: Channel | None = None,
+        named_channel: TargetChannel | None = None,
         contamination: Contamination | Sequence[Contamination] | str | None = None,
     ):
-        if isinstance(target, Channel):
-            named_channel, target = target, target.landscape.target
+        if isinstance(target, TargetChannel):
+            named_channel, target = target, target.target
         if named_channel is not None and noise != 0:
             raise bad_parameter("noise", noise, f"0 with the named channel {named_channel!r}, which has its own")
         self.target = _as_target(target)
@@ -84,32 +101,60 @@ class MultiIndex(Model):
         return self.target.projections
 
     @property
+    def quick_thresholds(self) -> bool:
+        """Those of several projections are searched for among matrices of overlaps, which can take minutes."""
+        return self.projections == 1
+
+    @property
     def components(self) -> tuple[Component, ...]:
         """The (probability, slope, noise) of each component of the labels' mixture, that of the clean ones first."""
         return components_of(self.noise, self.contamination)
 
     @property
     def channel(self) -> Channel:
-        """The output channel P(y|z) of one projection."""
-        if self.projections != 1:
-            raise NotSolvable(f"the target {self.target.name!r} has {self.projections} projections: use multi_channel.")
-        components = merged(self.components)
-        if len(components) == 1 and components[0][1] == 1:
-            return self.named_channel or channel_of(self.target, components[0][2])
-        if self.named_channel is None:
-            return mixture_channel(self.target, components)
-        assert isinstance(self.named_channel, (Probit, Logit))
-        return flipped_channel(self.named_channel, components)
-
-    @property
-    def multi_channel(self) -> MultiChannel:
-        """The output channel P(y|z) of several projections; their weights are Gaussian."""
-        if not isinstance(self.prior, Gaussian):
+        """The output channel P(y|z)."""
+        if self.projections > 1 and not isinstance(self.prior, Gaussian):
             raise NotSolvable(
                 f"the prior {self.prior} is solved for one projection; with {self.projections} projections the weights "
                 'are Gaussian: use prior="gaussian".'
             )
-        return multi_channel_of(self.target, float(self.noise))
+        return channel_of(self.named_channel or self.target, components=self.components)
+
+    def output(self) -> PosteriorOutput:
+        return PosteriorOutput(self.channel)
+
+    def signal(self) -> SeparableSignal:
+        return SeparableSignal(self.prior, self.projections)
+
+    def likelihood(self) -> Likelihood:
+        if self.named_channel is not None or self.projections > 1:
+            return super().likelihood()
+        # Not by the channel: contaminated labels may have no posterior that is known, and a loss needs none.
+        return Likelihood(self.target, tuple(part for part in self.components if part[0] > 0))
+
+    def instance(self, data: Data) -> Instance:
+        channel, r = self.channel, self.projections
+
+        def details(report: AMPReport) -> dict[str, Any]:
+            estimate = aligned(self, report.estimate, data.truth)
+            Q = estimate.T @ estimate / len(estimate)
+            return {"self_overlap": float(Q[0, 0]) if r == 1 else Q}
+
+        operator = Dense(data.X)
+        signal = self.signal().denoiser(operator)
+        floor = _smallest_variance(channel, len(data.y))
+        return Instance(operator, self.output().denoiser(data.y), signal, r, floor, details=details)
+
+    def prediction(self, points: FixedPoints) -> Prediction:
+        return prediction(self, points)
+
+    def scores(self, estimate: np.ndarray, data: Data, rng: np.random.Generator) -> dict[str, Any]:
+        return scores(self, estimate, data.truth, rng)
+
+    def spectral_start(self, data: Data, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        from solvable.models.index.spectral.run import spectral_start
+
+        return spectral_start(self, data, rng)
 
     def hides_sign(self) -> bool:
         """Whether labels of one projection say nothing of the sign of w*: those of -w* have the same law.
@@ -130,29 +175,40 @@ class MultiIndex(Model):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
         """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
-        truth, samples = self._instance(rng, d)
-        return Data(*samples(max(1, round(axes["alpha"] * d))), truth)
+        truth, samples = self._drawn(rng, d)
+        X, y = samples(max(1, round(axes["alpha"] * d)))
+        return Data(X, y, truth)
 
     def stream(self, rng: np.random.Generator, d: int, **axes: float) -> Stream:
         """A teacher as that of `sample`, and fresh inputs with their labels as they are asked for."""
-        return Stream(*self._instance(rng, d))
+        return Stream(*self._drawn(rng, d))
 
-    def _instance(self, rng: np.random.Generator, d: int) -> tuple[np.ndarray, Callable[[int], Any]]:
-        several = self.projections > 1
-        W = orthonormal_teacher(rng, d, self.projections) if several else self.prior.sample(rng, d)[:, None]
+    def _drawn(self, rng: np.random.Generator, d: int) -> tuple[np.ndarray, Callable[[int], Any]]:
+        one = self.projections == 1
+        W = self.prior.sample(rng, d)[:, None] if one else orthonormal_teacher(rng, d, self.projections)
 
         def samples(n: int) -> tuple[np.ndarray, np.ndarray]:
             X = rng.standard_normal((n, d)) / np.sqrt(d)
-            return X, self.multi_channel.sample(X @ W, rng) if several else self._labels(X @ W[:, 0], rng)
+            return X, self._labels(X @ W, rng)
 
         return W, samples
 
     def _labels(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Labels of projections z (n, r); contaminated ones part by part, also where their law is not solved."""
         if not self.contamination:
             return self.channel.sample(z, rng)
         channel = self.named_channel
-        clean = self.target.numpy(np.asarray(z, float)[:, None]) if channel is None else channel.sample(z, rng)
+        clean = self.target.numpy(np.asarray(z, float)) if channel is None else channel.sample(z, rng)
         return contaminate(clean, self.components, rng)
+
+
+def _smallest_variance(channel: Channel, n: int) -> float:
+    """The floor of V. A discrete label informs only where z is within sqrt(V) of a jump, so at least a few of the n
+    samples must stay that close: without any, g and its derivative vanish and a perfect estimate would be forgotten.
+    """
+    floor = max(SMALLEST_V, channel.row_resolution)
+    steep = channel.discrete and (channel.deterministic or channel.projections == 1)
+    return max(floor, min((10 / n) ** 2, 0.01)) if steep else floor
 
 
 def _as_target(target: str | Target | Callable[..., Any]) -> Target:
@@ -161,7 +217,7 @@ def _as_target(target: str | Target | Callable[..., Any]) -> Target:
     return Target(target, projections=1) if callable(target) else Target(target)
 
 
-def _check_contamination(target: Target, channel: Channel | None, parts: tuple[Contamination, ...]) -> None:
+def _check_contamination(target: Target, channel: TargetChannel | None, parts: tuple[Contamination, ...]) -> None:
     text = "+".join(map(str, parts))
     if target.projections > 1:
         takes = f"left out for a target of {target.projections} projections (contaminated labels take one)"

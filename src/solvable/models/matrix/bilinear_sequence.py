@@ -24,7 +24,7 @@ from solvable.engine.operators import DenseOnMatrices
 from solvable.engine.outputs.gaussian import GaussianOutput
 from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.solvers.base import FixedPoints
-from solvable.models.matrix.bayes import Instance, TwoSided
+from solvable.engine.two_sided import Instance, TwoSided
 from solvable.models.matrix.model import multiples
 
 _MOST_BYTES = 4e9
@@ -86,10 +86,6 @@ class BilinearSequence(TwoSided):
         X /= np.sqrt(d * L)
         y = X @ S.ravel() + np.sqrt(float(self.noise)) * rng.standard_normal(n)
         return BilinearData(X, y, S, r)
-
-    def gain(self, **axes: Any) -> Any:
-        """Samples for each entry of S*."""
-        return axes["alpha"]
 
     def output(self) -> GaussianOutput:
         return GaussianOutput(float(self.noise))

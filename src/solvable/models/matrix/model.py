@@ -32,7 +32,7 @@ from solvable.engine.operators import Features, GaussianFeatures, PackedFeatures
 from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
 from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
 from solvable.engine.solvers.base import FixedPoints
-from solvable.models.matrix.bayes import Instance, TwoSided
+from solvable.engine.two_sided import Instance, TwoSided
 from solvable.spectra import Law
 
 FEATURES = {"quadratic": QuadraticFeatures.draw, "gaussian": GaussianFeatures.draw}

@@ -1,0 +1,173 @@
+"""Exact asymptotics of empirical risk minimisation with one projection.
+
+The fixed point is that of `solvers.anderson`. Closed forms are in `closed`, and the limits of no samples and of no
+penalty in `limits`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from solvable.channels.losses import Square
+from solvable.core.checks import is_traced
+from solvable.core.registry import theory
+from solvable.core.results import Prediction
+from solvable.core.status import Status
+from solvable.engine.erm.closed import least_squares
+from solvable.engine.erm.learner import ERM
+from solvable.engine.erm.limits import (
+    LARGEST_V,
+    interpolates,
+    interpolating,
+    no_penalty,
+    replaced,
+    untrained,
+    with_strength,
+)
+from solvable.engine.erm.metrics import METRICS, Facts, estimate_metrics, facts
+from solvable.engine.erm.thresholds import separability
+from solvable.engine.evolution import Evolution
+from solvable.engine.outputs.likelihood import Likelihood
+from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalPoint, moved, solve, step
+from solvable.engine.two_sided import TwoSided
+from solvable.priors.penalties import Lasso, Ridge
+
+_ROUNDING = 1e-12
+_MORE_STARTS = ((0.3, 0.0, 1.0), (0.5, 2.0, 2.0), (0.9, 5.0, 5.0))
+_FACTORS = (1e4, 1e3, 1e2, 10.0, 1.0)
+_UNSOLVED = (int(Status.MAX_STEPS), int(Status.NONFINITE))
+_solve, _step, _moved = eqx.filter_jit(solve), eqx.filter_jit(step), eqx.filter_jit(moved)
+_ORDER = ("q", "V", "m_hat", "q_hat", "V_hat", "energy")
+NAMES = (*METRICS, "training_loss", "replicon", "active_fraction", "m", *_ORDER)
+"""The order in which metrics and order parameters are given."""
+
+
+@theory(TwoSided, ERM, references=("thrampoulidis2018precise", "loureiro2021learning", "vilucchio2023asymptotic"))
+def empirical_risk(model: TwoSided, learner: ERM, **axes: np.ndarray) -> Prediction:
+    """The minimiser of the risk, valid where `replicon` is below 1; differentiable in the learner's numbers."""
+    labels, alpha = model.likelihood(), model.gain(**axes)
+    labels.check(learner.loss)
+    known = facts(labels)
+    if isinstance(learner.loss, Square) and isinstance(learner.penalty, Ridge):
+        points = least_squares((known.label_slope, known.label_scatter), learner.penalty.strength, alpha)
+    else:
+        risk = Evolution(labels.with_loss(learner.loss), model.signal().with_penalty(learner.penalty))
+        points = _solved(risk, labels, known, alpha)
+    found = _report(points, known, learner.loss.margin, isinstance(learner.penalty, Lasso))
+    metrics, order, uncertainty = ({name: part[name] for name in NAMES if name in part} for part in found)
+    return Prediction(metrics, order, points.status, points.residual, points.iterations, uncertainty)
+
+
+def _solved(risk: ProximalEvolution, labels: Likelihood, known: Facts, alpha: np.ndarray) -> ProximalPoint:
+    """The fixed points at every alpha > 0, and what is known without solving elsewhere."""
+    fixed = jax.tree.map(_as_array, risk)
+    starts = _starts(fixed, known)
+    without = float(fixed.signal.penalty.strength) == 0
+    separable = separability(labels) if without and fixed.output.loss.margin else 0.0
+    fitted = interpolates(fixed.output.loss, alpha) if without else np.zeros(alpha.shape, bool)
+
+    def row(alpha: float, known: bool) -> ProximalPoint:
+        if known:
+            return BLANK
+        return _without_penalty(fixed, alpha, starts, alpha <= separable) if without else _best(fixed, alpha, starts)
+
+    # One alpha at a time: a common loop would run every point for as long as the slowest one takes.
+    rows = [row(*each) for each in zip(alpha, fitted | (alpha == 0), strict=True)]
+    if is_traced(risk):
+        rows = [_moved(row, risk, value) for row, value in zip(rows, alpha, strict=True)]
+        return jax.tree.map(lambda *column: jnp.stack(column), *rows)
+    points = jax.tree.map(lambda *column: np.array(column), *rows)
+    lost = int(Status.OUT_OF_DOMAIN)
+    points = replaced(points, points.status == lost, BLANK._replace(status=np.int64(lost)))  # without a minimum
+    if fitted.any():
+        points = replaced(points, fitted, interpolating(risk, known, np.where(fitted, alpha, 0.5)))
+    if (alpha == 0).any():
+        points = replaced(points, alpha == 0, untrained(risk))
+    return points
+
+
+def _without_penalty(risk: ProximalEvolution, alpha: float, starts: np.ndarray, separable: bool) -> ProximalPoint:
+    """The fixed point at a strength of zero if there is one with a finite V, or else the limit of a vanishing one."""
+    if not separable:
+        found = _best(risk, alpha, starts, patient=False)
+        if found.status == int(Status.CONVERGED) and found.V < LARGEST_V:
+            return found
+    return no_penalty(lambda strength: _best(with_strength(risk, strength), alpha, starts))
+
+
+def _best(risk: ProximalEvolution, alpha: float, starts: np.ndarray, patient: bool = True) -> ProximalPoint:
+    """The best of the fixed points reached from the starts: valid before invalid, then of least energy."""
+    found = jax.device_get([_solve(risk, alpha, start) for start in starts])
+    if len(starts) == 1:
+        unsolved = patient and found[0].status in _UNSOLVED
+        return _again(risk, alpha, starts[0], found[0]) if unsolved else found[0]
+    order = (int(Status.CONVERGED), int(Status.UNSTABLE))
+    ranks = [order.index(point.status) if point.status in order else 2 for point in found]
+    energies = [point.energy if np.isfinite(point.energy) else np.inf for point in found]
+    return found[min(range(len(found)), key=lambda k: (ranks[k], energies[k]))]
+
+
+def _again(risk: ProximalEvolution, alpha: float, start: np.ndarray, found: ProximalPoint) -> ProximalPoint:
+    """A point that was not solved: by damped steps, then followed from larger strengths, then by Powell's method."""
+    damped = jax.device_get(_solve(risk, alpha, start, damping=0.5))
+    if damped.status not in _UNSOLVED:
+        return damped
+    followed, begin = damped, start
+    for factor in _FACTORS:
+        stronger = with_strength(risk, factor * float(risk.signal.penalty.strength))
+        followed = jax.device_get(_solve(stronger, alpha, begin))
+        if followed.status in _UNSOLVED:
+            break
+        begin = np.array([followed.c, np.log(followed.q), np.log(followed.V)])
+    if followed.status not in _UNSOLVED:
+        return followed
+    from scipy.optimize import root
+
+    def excess(x: np.ndarray) -> np.ndarray:
+        return np.asarray(_step(x, risk, alpha)) - x
+
+    for begin in (start, *_MORE_STARTS):
+        solution = root(excess, begin, method="hybr", tol=1e-11)
+        if solution.success:
+            again = jax.device_get(_solve(risk, alpha, solution.x))
+            if again.status == int(Status.CONVERGED):
+                return again
+    return found
+
+
+def _starts(risk: ProximalEvolution, known: Facts) -> np.ndarray:
+    """(c, log q, log V): one start where the minimum is unique; else an informed and an uninformed one."""
+    size = np.log(max(known.label_power, 1e-12))
+    informed = [0.8 * np.sign(known.label_slope), size - 0.1, np.log(0.3)]
+    uninformed = [1e-3, size, 0.0]
+    unique = risk.output.loss.lowest_curvature >= 0 and risk.signal.penalty.strength >= 0
+    return np.array([informed] if unique else [informed, uninformed])
+
+
+@eqx.filter_jit
+def _report(points: ProximalPoint, known: Facts, margin: bool, sparse: bool) -> tuple[dict, dict, dict]:
+    """Metrics, order parameters, and the error of each metric: what coarser quadrature changes."""
+    points = points._replace(c=jnp.clip(points.c, -1.0, 1.0))  # rounding may put it outside
+    metrics = _metrics(known, margin, sparse, points.c, points.q, points.replicon, points.loss, points.active)
+    c, q, _, *others = points.coarse
+    coarse = _metrics(known, margin, sparse, jnp.clip(c, -1.0, 1.0), q, *others)
+    uncertainty = {
+        name: jax.lax.stop_gradient(jnp.abs(value - coarse[name]) + _ROUNDING * (1 + jnp.abs(value)))
+        for name, value in metrics.items()
+    }
+    return metrics, {"m": points.m} | {name: getattr(points, name) for name in _ORDER}, uncertainty
+
+
+def _metrics(known: Facts, margin: bool, sparse: bool, c: Any, q: Any, replicon: Any, loss: Any, active: Any) -> dict:
+    metrics = estimate_metrics(known, margin, c, q) | {"training_loss": loss, "replicon": replicon}
+    return metrics | ({"active_fraction": active} if sparse else {})
+
+
+def _as_array(leaf: Any) -> np.ndarray:
+    """A number as an array, without its derivative where it has one."""
+    return np.asarray(jax.lax.stop_gradient(leaf), dtype=float)

@@ -1,0 +1,216 @@
+r"""A model that is two sides and an operator: Bayes-optimal learning, message passing and thresholds come with it.
+
+The model says what its labels are (`output`), what its unknowns are (`signal`), how many samples there are for each
+unknown (`gain`), and how a data set looks to message passing (`instance`). State evolution of the two sides is then
+solved by whichever solver suits them, and the loop of `amp` runs on the instance.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from solvable.core.errors import bad_parameter
+from solvable.core.learners import AMP, BayesOptimal
+from solvable.core.model import Model
+from solvable.core.registry import simulation, theory, thresholds_of
+from solvable.core.results import Outcome, Prediction
+from solvable.engine.amp import AMPReport, amp, uninformed_start
+from solvable.engine.evolution import Evolution
+from solvable.engine.operators import Operator
+from solvable.engine.outputs.likelihood import Likelihood
+from solvable.engine.sides import BayesOutput, BayesSignal, OutputDenoiser, SignalDenoiser
+from solvable.engine.solvers import solver_for
+from solvable.engine.solvers.base import FixedPoints, Solver
+from solvable.engine.thresholds import Thresholds
+
+SMALLEST_V = 1e-6
+"""The floor of the posterior variance of z, unless an instance says otherwise."""
+RESTARTS = 2
+_RESTART_NORM = 0.8
+_SOLVERS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """One data set as message passing sees it: `operator`, the two denoisers, and where a run starts and ends.
+
+    `start(rng)` is an uninformed start (d x p), pure noise unless told; `estimate` turns the loop's weights into what
+    the learner returns, and `details` adds to what a run reports.
+    """
+
+    operator: Operator
+    output: OutputDenoiser
+    signal: SignalDenoiser
+    directions: int = 1
+    least_variance: float = SMALLEST_V
+    start: Callable[[np.random.Generator], np.ndarray] | None = None
+    estimate: Callable[[np.ndarray], Any] = lambda W: W
+    details: Callable[[AMPReport], dict[str, Any]] = lambda report: {}
+
+    def run(
+        self, start: np.ndarray, rng: np.random.Generator, learner: AMP, memory: np.ndarray | None = None
+    ) -> AMPReport:
+        """Message passing from `start` (d x p), whose Onsager term is `memory` (n x p) if it depends on the data."""
+        return amp(
+            self.operator,
+            self.output,
+            self.signal,
+            start,
+            rng,
+            memory=memory,
+            damping=float(learner.damping),
+            max_steps=int(learner.max_steps),
+            tolerance=float(learner.tolerance),
+            vmin=self.least_variance,
+        )
+
+    def uninformed(self, rng: np.random.Generator, learner: AMP) -> tuple[AMPReport, int]:
+        """The end of message passing from an uninformed start, and how many starts it took.
+
+        With several directions a run can end where one is found and another is a random one that fits the labels a
+        little: a false fixed point of finite sizes. It shows without the truth, since the run does not converge or its
+        three estimates of the precision disagree. Then noise of norm close to that of the truth is tried, which
+        settles before the directions that grow fastest have taken over, and the end under which the labels are
+        likeliest is kept. Such runs are short, and get half the steps.
+        """
+        size = self.operator.dimension, self.directions
+        start = uninformed_start(rng, *size) if self.start is None else self.start(rng)
+        best = self.run(start, rng, learner)
+        if self.directions == 1:
+            return best, 1
+        again = learner.with_field("max_steps", max(1, int(learner.max_steps) // 2))
+        for tried in range(RESTARTS):
+            if best.consistent:
+                return best, 1 + tried
+            start = np.sqrt(_RESTART_NORM) * rng.standard_normal(size)
+            best = max(best, self.run(start, rng, again), key=_likelihood)
+        return best, 1 + RESTARTS
+
+
+class TwoSided(Model):
+    """The base of models that are two sides and an operator."""
+
+    @abc.abstractmethod
+    def output(self) -> BayesOutput:
+        """What the labels say of the projections: a posterior under the true law."""
+
+    @abc.abstractmethod
+    def signal(self) -> BayesSignal:
+        """What is known of the unknowns, each of unit variance: a posterior mean under the true law."""
+
+    @abc.abstractmethod
+    def instance(self, data: Any) -> Instance:
+        """A data set that `sample` drew, as message passing sees it."""
+
+    def likelihood(self) -> Likelihood:
+        """P(y|z) of labels of one projection, for learners that minimise a loss."""
+        return self.output().likelihood()
+
+    def gain(self, **axes: Any) -> Any:
+        """Samples for each unknown; proportional to the model's first axis."""
+        return axes["alpha"]
+
+    def evolution(self) -> Evolution:
+        """State evolution of message passing, step by step."""
+        return Evolution(self.output(), self.signal())
+
+    def solver(self) -> Solver:
+        """The fixed points of state evolution; equal sides share one."""
+        return _solver(self.output(), self.signal())
+
+    def prediction(self, points: FixedPoints) -> Prediction:
+        """The metrics at fixed points of one overlap, weights of unit variance: overlap q and estimation error V."""
+        q, V, qhat = (part[:, 0, 0] for part in (points.overlap, points.variance, points.field))
+        metrics = {"overlap": q, "squared_overlap": q, "estimation_error": V}
+        return Prediction(
+            metrics=metrics,
+            order_parameters={"q": q, "qhat": qhat, "free_entropy": points.free_entropy},
+            status=points.status,
+            residual=points.residual,
+            iterations=points.iterations,
+            uncertainty={name: points.uncertainty for name in metrics},
+        )
+
+    def scores(self, estimate: Any, data: Any, rng: np.random.Generator) -> dict[str, Any]:
+        """The metrics of an estimate of one direction; the sign counts unless `hides_sign`."""
+        truth = np.asarray(data.truth)
+        m, q, scale = (float(np.mean(a * b)) for a, b in ((estimate, truth), (estimate, estimate), (truth, truth)))
+        m = abs(m) if self.hides_sign() else m
+        squared = m**2 / (q * scale) if q * scale > 0 else 0.0
+        return {"overlap": m, "squared_overlap": squared, "estimation_error": q - 2 * m + scale}
+
+    def hides_sign(self) -> bool:
+        """Whether the labels of w* and of -w* have the same law, so that the sign of an estimate means nothing."""
+        return False
+
+    def spectral_start(self, data: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """A start of message passing (d x p) from the top eigenvectors of a matrix, and its Onsager term (n x p)."""
+        raise bad_parameter("start", "spectral", f"'noise' for {type(self).__name__}")
+
+
+@functools.lru_cache(maxsize=_SOLVERS)
+def _solver(output: BayesOutput, signal: BayesSignal) -> Solver:
+    return solver_for(output, signal)
+
+
+@theory(TwoSided, BayesOptimal, references=("barbier2019optimal", "aubin2018committee"))
+def bayes_optimal(model: TwoSided, learner: BayesOptimal, **axes: np.ndarray) -> Prediction:
+    """The fixed point of largest free entropy: the error of the exact posterior mean."""
+    return model.prediction(model.solver().optimal(model.gain(**axes)))
+
+
+@theory(TwoSided, AMP, references=("barbier2019optimal", "aubin2018committee", "troiani2024fundamental"))
+def message_passing(model: TwoSided, learner: AMP, **axes: np.ndarray) -> Prediction:
+    """The fixed point that the iteration reaches from an uninformed start."""
+    return model.prediction(model.solver().uninformed(model.gain(**axes)))
+
+
+@thresholds_of(TwoSided, references=("barbier2019optimal", "mondelli2017fundamental", "troiani2024fundamental"))
+def thresholds(model: TwoSided) -> Thresholds:
+    """weak_recovery, algorithmic and information_theoretic, each as a value of the model's axis (0: any, inf: none).
+
+    With several projections also `step_2`, ... where the next directions of the staircase are learned.
+    """
+    unit = float(model.gain(**{model.axis_names[0]: 1.0}))
+    return Thresholds({name: value / unit for name, value in model.solver().thresholds().items()})
+
+
+@simulation(TwoSided, AMP, references=("rangan2011generalized", "aubin2018committee"))
+def run_amp(model: TwoSided, learner: AMP, data: Any, rng: np.random.Generator) -> Outcome:
+    """Approximate message passing from an uninformed or a spectral start; the truth is used for scoring only."""
+    instance = model.instance(data)
+    if learner.start == "noise":
+        report, starts = instance.uninformed(rng, learner)
+    else:
+        start, memory = model.spectral_start(data, rng)
+        report, starts = instance.run(start, rng, learner, memory), 1
+    return outcome(model, instance, data, rng, report, starts=starts)
+
+
+def outcome(
+    model: TwoSided, instance: Instance, data: Any, rng: np.random.Generator, report: AMPReport, **more: Any
+) -> Outcome:
+    """A run's end with its scores, and what judges it without the truth."""
+    estimate = instance.estimate(report.estimate)
+    details = {
+        "iterations": report.iterations,
+        "status": report.status,
+        "residual_ratios": report.residual_ratios,
+        "derivative_ratios": report.derivative_ratios,
+        "consistent": report.consistent,
+        "log_likelihood": report.log_likelihood,
+        "free_entropy": report.free_entropy,
+    }
+    metrics = model.scores(estimate, data, rng)
+    return Outcome(metrics, estimate, report.converged, details=details | instance.details(report) | more)
+
+
+def _likelihood(report: AMPReport) -> float:
+    found = report.log_likelihood
+    return -np.inf if found is None or not np.isfinite(found) else found

@@ -1,0 +1,67 @@
+"""The metrics of a posterior mean in theory, from the overlaps that it reaches: one projection, or several."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from solvable.core.results import Prediction
+from solvable.engine.solvers.base import FixedPoints
+
+if TYPE_CHECKING:
+    from solvable.models.index.multi_index import MultiIndex
+
+_RECOVERED = 1e-12
+"""Directions with a smaller V are known to rounding: errors do not depend on them any more."""
+
+
+def prediction(model: MultiIndex, points: FixedPoints) -> Prediction:
+    """Every metric at fixed points, with the numerical error of the overlaps carried over."""
+    metrics, uncertainty = errors_at(model, points.overlap, points.variance, points.uncertainty)
+    letters = ("q", "qhat") if model.projections == 1 else ("M", "Mhat")
+    order = {name: plain(part) for name, part in zip(letters, (points.overlap, points.field), strict=True)}
+    return Prediction(
+        metrics=metrics,
+        order_parameters=order | {"free_entropy": points.free_entropy},
+        status=points.status,
+        residual=points.residual,
+        iterations=points.iterations,
+        uncertainty=uncertainty,
+    )
+
+
+def errors_at(
+    model: MultiIndex, M: np.ndarray, V: np.ndarray, error: np.ndarray
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The metrics of an estimator with W*^T W_hat/d = W_hat^T W_hat/d = M (k, r, r) and V = I - M, and their errors.
+
+    `error` (k,) is that of the entries of M. Along a direction an error of labels falls no faster than itself over V,
+    and the classification error starts like sqrt(q).
+    """
+    r = model.projections
+    metrics: dict[str, np.ndarray] = {"overlap": plain(M)}
+    metrics |= {"squared_overlap": plain(M)} if r == 1 else {f"overlap_{i + 1}": M[:, i, i] for i in range(r)}
+    metrics["estimation_error"] = np.trace(V, axis1=1, axis2=2)
+    uncertainty = {name: np.broadcast_to(_beside(error, value), value.shape) for name, value in metrics.items()}
+    uncertainty["estimation_error"] = r * error
+    for name, (value, own) in model.channel.predictor.errors(V).items():
+        metrics[name] = value
+        uncertainty[name] = own + error * value * _steepness(V, name)
+    return metrics, uncertainty
+
+
+def plain(matrices: np.ndarray) -> np.ndarray:
+    """Matrices (k, r, r) as they are, or as numbers (k,) where r = 1."""
+    return matrices[:, 0, 0] if matrices.shape[-1] == 1 else matrices
+
+
+def _beside(error: np.ndarray, value: np.ndarray) -> np.ndarray:
+    return error.reshape(error.shape + (1,) * (value.ndim - 1))
+
+
+def _steepness(V: np.ndarray, name: str) -> np.ndarray:
+    v = np.linalg.eigvalsh(V)
+    live = v > _RECOVERED
+    mean = np.sum(np.where(live, 1 / np.where(live, v, 1.0), 0.0), 1) / np.maximum(live.sum(1), 1)
+    return mean / np.sqrt(np.maximum(1 - v[:, 0], 1e-12)) if name == "classification_error" else mean

@@ -1,0 +1,114 @@
+r"""Exact asymptotics of the spectral methods, for any number of projections.
+
+Message passing linearised at its uninformed point gives two matrices, whose leading eigenvectors carry the teacher
+above the weak-recovery threshold [mondelli2017fundamental, maillard2022construction, troiani2024fundamental]. Both see
+a label through $G(y) = E[z z^T|y] - I$ alone (where $E[z|y] \neq 0$ the mean counts as part of the second moment) and
+fall into independent blocks (`blocks`); `spectrum` solves each. A block is learned above its own threshold
+$1/\lambda_{max}(E[G \otimes G])$ and not at all below it, so of a staircase only the first steps are found, however
+many the samples [defilippis2025optimal, kovacevic2025spectral].
+
+An eigenvector B (d x r) has no scale; the estimate is the posterior mean of the weights given B, whose overlap with the
+truth equals its self-overlap, $Q = C P^{-1} C^T$ with $C = W^{*T} B/d$ and $P = B^T B/d$. For the symmetric method it
+is B itself at the right scale; for one projection Q is the squared cosine. The rotation among copies of a block, and
+the sign of each, are taken as known: finitely many numbers, which the likelihood of the labels settles at large d up to
+the symmetries of the target.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from solvable.channels import Channel
+from solvable.channels.base import LabelLaw
+from solvable.core.learners import Spectral
+from solvable.core.registry import theory
+from solvable.core.results import Prediction
+from solvable.core.status import Status
+from solvable.models.index.multi_index import MultiIndex
+from solvable.models.index.spectral.blocks import label_blocks
+from solvable.models.index.spectral.spectrum import block_spectrum
+from solvable.numerics.errors import COARSER
+
+
+class SpectralPrediction(NamedTuple):
+    """What a spectral method finds at each alpha.
+
+    `overlap` (..., r, r) is Q; `squared_overlap` the squared cosine |W*^T B|^2 / (d |B|^2) of an eigenvector, averaged
+    over the blocks with weights Tr Q; `outlier` the largest informative eigenvalue, equal to `bulk_edge` if there is
+    none.
+    """
+
+    overlap: np.ndarray
+    squared_overlap: np.ndarray
+    outlier: np.ndarray
+    bulk_edge: np.ndarray
+
+
+@theory(MultiIndex, Spectral, references=("mondelli2017fundamental", "lu2020phase", "defilippis2025optimal"))
+def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> Prediction:
+    """The overlap Q of the estimate with the truth, and the errors of predictions from it at V = I - Q."""
+    output = model.channel
+    found = spectral_prediction(law_of(output), learner.kind, alpha)
+    coarse = spectral_prediction(law_of(output, COARSER), learner.kind, alpha, edges=False)
+    metrics, uncertainty = _metrics(output, found, coarse)
+    return Prediction(
+        metrics=metrics,
+        order_parameters={"outlier": found.outlier, "bulk_edge": found.bulk_edge},
+        status=np.full(alpha.shape, Status.CONVERGED),
+        uncertainty=uncertainty,
+    )
+
+
+def spectral_prediction(law: LabelLaw, kind: str, alpha: np.ndarray, edges: bool = True) -> SpectralPrediction:
+    """The spectral method `kind` ("symmetric" or "asymmetric") at each alpha, for labels with this law.
+
+    Without `edges` the end of the bulk, which costs more than the rest, is NaN.
+    """
+    blocks = label_blocks(law)
+    spectra = [block_spectrum(law, block, kind, alpha, edges) for block in blocks]
+    parts = [block.lift(found.posterior_overlap) for block, found in zip(blocks, spectra, strict=True)]
+    shares = np.trace(parts, axis1=-2, axis2=-1)
+    total = shares.sum(0)
+    squared = np.sum(shares * [found.squared_overlap for found in spectra], 0) / np.where(total > 0, total, 1.0)
+    edge = np.max([found.bulk_edge for found in spectra], 0)
+    outlier = np.max([np.where(found.learned, found.outlier, -np.inf) for found in spectra], 0)
+    return SpectralPrediction(np.sum(parts, 0), squared, np.where(np.isfinite(outlier), outlier, edge), edge)
+
+
+@functools.lru_cache(maxsize=64)
+def law_of(channel: Channel, fineness: float = 1.0) -> LabelLaw:
+    """The law of the labels of a channel, computed once."""
+    return channel.label_law(fineness)
+
+
+def _metrics(output: Channel, found: SpectralPrediction, coarse: SpectralPrediction) -> tuple[dict, dict]:
+    """The metrics and their errors: what a coarser label law changes, and the errors of the metrics' own quadrature.
+
+    With one projection `overlap` is the cosine, whatever the length of the estimate; else it is the matrix Q.
+    """
+    r, Q = output.projections, found.overlap
+    change, squared_change = (
+        np.abs(getattr(found, name) - getattr(coarse, name)) + 1e-12 for name in ("overlap", "squared_overlap")
+    )
+    diagonal, diagonal_change = (np.diagonal(part, axis1=1, axis2=2) for part in (Q, change))
+    metrics = {"squared_overlap": found.squared_overlap, "estimation_error": r - diagonal.sum(1)}
+    uncertainty = {"squared_overlap": squared_change, "estimation_error": diagonal_change.sum(1)}
+    if r == 1:
+        metrics["overlap"] = cosine = np.sqrt(found.squared_overlap)
+        uncertainty["overlap"] = squared_change / np.maximum(2 * cosine, np.sqrt(squared_change))
+    else:
+        metrics |= {"overlap": Q} | {f"overlap_{i + 1}": diagonal[:, i] for i in range(r)}
+        uncertainty |= {"overlap": change} | {f"overlap_{i + 1}": diagonal_change[:, i] for i in range(r)}
+    # Below the threshold many points share Q = 0.
+    distinct, which = np.unique(Q.reshape(-1, r * r), axis=0, return_inverse=True)
+    q = np.linalg.eigvalsh(Q)[:, -1]
+    # An error falls no faster than in proportion to itself over V; that of classification starts like sqrt(q) as well.
+    relative = change.max(axis=(1, 2)) / np.maximum(1 - q, 1e-12)
+    for name, (value, error) in output.predictor.errors(np.eye(r) - distinct.reshape(-1, r, r)).items():
+        start = np.sqrt(np.maximum(q, 1e-12)) if name == "classification_error" else 1.0
+        metrics[name] = value[which]
+        uncertainty[name] = error[which] + relative / start * metrics[name]
+    return metrics, uncertainty

@@ -1,0 +1,91 @@
+"""Figures: what is drawn, in which files, and never a window."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from toys import ridge as toy
+
+import solvable as sv
+
+MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
+GRID = np.linspace(0.5, 2, 4)
+
+
+@pytest.fixture(scope="module")
+def curve():
+    return sv.learning_curve(MODEL, [RIDGE, toy.Mean()], alpha=GRID, d=20, seeds=3)
+
+
+def test_lines_markers_and_thresholds(curve):
+    ax = curve.plot()
+    handles, labels = ax.get_legend_handles_labels()
+    assert labels == ["Ridge, theory", "Ridge, $d = 20$", "Mean, $d = 20$"]
+    (line,) = [line for line in ax.lines if line.get_label() == "Ridge, theory"]
+    np.testing.assert_array_equal(line.get_ydata(), curve["overlap"].values[0])
+    mean, error, _ = curve.summary("overlap")
+    bars = handles[1]
+    np.testing.assert_array_equal(bars.lines[0].get_ydata(), mean.values[0])
+    segment = bars.lines[2][0].get_segments()[0]
+    assert segment[1, 1] - segment[0, 1] == pytest.approx(2 * error.values[0, 0])
+    assert [text.get_text() for text in ax.texts] == ["interpolation"]
+    assert ax.get_ylabel() == "overlap" and ax.get_xlabel() == r"$\alpha$ = $n/d$"
+
+
+def test_points_that_did_not_converge_are_not_drawn(curve):
+    dataset = curve.dataset.copy(deep=True)
+    dataset["status"].values[0, 1] = sv.Status.MAX_STEPS
+    line = sv.Curve(dataset).plot("estimation_error").lines[0]
+    assert np.isnan(line.get_ydata()).tolist() == [False, True, False, False]
+
+
+def test_coinciding_thresholds_share_a_line(curve):
+    dataset = curve.dataset.assign_attrs(
+        thresholds='{"weak_recovery": 1.0, "algorithmic": 1.0, "other": 1.02, "far": 9}'
+    )
+    ax = sv.Curve(dataset).plot()
+    assert [text.get_text() for text in ax.texts] == ["weak recovery = algorithmic", "other"]
+    assert [text.get_ha() for text in ax.texts] == ["right", "left"]
+
+
+def test_on_given_axes(curve):
+    ax = Figure().add_subplot()
+    assert curve.plot("overlap", ax=ax) is ax
+
+
+def test_heat_map(curve):
+    diagram = sv.phase_diagram(MODEL, RIDGE, x=("alpha", GRID), y=("noise", [0.5, 0.1, 0.9]))
+    ax = diagram.plot()
+    (mesh,) = ax.collections
+    np.testing.assert_array_equal(mesh.get_array(), diagram["overlap"].values[0][:, [1, 0, 2]].T)
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_title()) == (r"$\alpha$ = $n/d$", "noise", "Ridge")
+
+
+def test_heat_map_of_simulations_only():
+    diagram = sv.phase_diagram(MODEL, toy.Mean(), x=("alpha", GRID), y=("noise", [0.1, 0.9]), d=10, seeds=2)
+    assert diagram.plot().collections[0].get_array().shape == (2, 4)
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg", "PNG"])
+def test_files(curve, tmp_path, ending):
+    path = curve.figure(tmp_path / f"figure.{ending}")
+    start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending.lower()]
+    assert path.read_bytes().startswith(start)
+
+
+def test_bad_requests(curve, tmp_path):
+    with pytest.raises(ValueError, match="path must be a file name that ends in .png, .pdf, .svg"):
+        curve.figure(tmp_path / "figure.gif")
+    with pytest.raises(ValueError, match="path must be in a folder that exists"):
+        curve.figure(tmp_path / "missing" / "figure.png")
+    with pytest.raises(ValueError, match="metric = 'beauty' is not allowed: metric must be one of: overlap"):
+        curve.plot("beauty")
+
+
+def test_pyplot_is_not_needed(monkeypatch):
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    sv.learning_curve(toy.Regression(), toy.Ridge(), alpha=[0.5, 1.0]).plot()
+    assert "matplotlib.pyplot" not in sys.modules

@@ -1,0 +1,277 @@
+"""A study on one projection with small runs: what it finds, what it writes, and how it chooses its effort."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import solvable as sv
+from solvable.core.plain import to_json
+from solvable.lab.study import study
+from solvable.lab.study.compute import compute, kernel_errors
+from solvable.lab.study.document import to_html, to_markdown
+from solvable.lab.study.plan import (
+    QUICK,
+    Costs,
+    Effort,
+    affordable_size,
+    exact_grid,
+    last_alpha,
+    simulated_grid,
+    trial_time,
+)
+from solvable.lab.study.report import error_in_words, exponent_in_words, ratio_in_words, report
+
+FILES = ["theory.nc", "simulation.nc", "study.png", "study.pdf", "report.md", "report.html"]
+SMALL = {"d": 60, "seeds": 3, "quick": True, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def easy(tmp_path_factory):
+    """Phase retrieval, far below and far above its thresholds."""
+    return study("abs(z)", out=tmp_path_factory.mktemp("easy") / "new", alpha=[0.2, 1.7], **SMALL)
+
+
+@pytest.fixture(scope="module")
+def hard(tmp_path_factory):
+    return study("z**2*exp(-z**2)", out=tmp_path_factory.mktemp("hard"), alpha=[0.5, 1.5], **SMALL)
+
+
+def test_the_files(easy):
+    folder = easy.files[0].parent
+    assert [path.name for path in easy.files] == FILES
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert (folder / "study.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "study.pdf").read_bytes().startswith(b"%PDF")
+    assert sv.Curve.load(folder / "theory.nc").dataset.identical(easy.exact.dataset)
+    assert sv.Curve.load(folder / "simulation.nc").dataset.identical(easy.simulated.dataset)
+
+
+def test_the_curves(easy):
+    assert easy.exact.learners == ("bayes-optimal", "amp") and easy.simulated.learners == ("amp",)
+    alpha = easy.exact.dataset["alpha"].values
+    assert alpha[0] == 0 and alpha[-1] >= 1.6 * easy.thresholds["algorithmic"] > 1.7
+    assert easy.simulated.dataset["alpha"].values.tolist() == [0.2, 1.7]
+    assert easy.simulated.dataset.attrs["d"] == easy.d == 60 and easy.simulated.dataset.sizes["seed"] == 3
+    assert easy.exact.thresholds == dict(easy.thresholds) == dict(sv.thresholds(sv.MultiIndex("abs(z)")))
+
+
+def test_the_report_says_it_in_words(easy):
+    text = (easy.files[0].parent / "report.md").read_text()
+    assert text.startswith("# What it takes to learn `abs(z)`\n")
+    assert "The target is easy: AMP starts to learn at n = 0.5 d samples." in text
+    assert "AMP learns it completely; a kernel or random-feature method needs more than d^7 samples" in text
+    assert (
+        re.search(r"\| 1 \| z \| 0\.5 \| \de-\d\d \| easy \|", text)
+        and "The target does not change under z -> -z" in text
+    )
+    assert "| one-pass SGD | d log d | it learns z (leap 2) |" in text
+    assert "| AMP | d | generative exponent 2 |" in text
+    assert re.search(r"\| algorithmic \| 1\.12847 \|.*\| AMP becomes as good as Bayes-optimal learning \|", text)
+    assert re.search(r"\| 0\.2 \| 0\.0000 \| 0\.\d{4} ± 0\.\d{4} \| 0\.3634 \|", text)
+    assert "| 1.7 | 1.0000 |" in text and "![" in text and "](study.png)" in text
+    assert "solvable study --d 60 --seeds 3 --alpha 0.2,1.7 -- 'abs(z)'" in text
+
+
+def test_the_page_carries_its_figure_and_nothing_else(easy):
+    folder = easy.files[0].parent
+    page = (folder / "report.html").read_text()
+    (image,) = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert base64.b64decode(image) == (folder / "study.png").read_bytes()
+    assert not re.search(r"https?://|<script|<link|@import|url\(", page)
+
+
+def test_user_text_is_escaped():
+    with ThreadPoolExecutor(1) as pool:
+        model = sv.MultiIndex("where(z < 0.3, z, 2)")
+        found = compute(model, 60, 1, np.array([1.0]), QUICK, pool, 1, False)
+    blocks = report(found, b"")
+    page, text = to_html(blocks, "Study"), to_markdown(blocks)
+    assert "z < 0.3" not in page and "<code>where(z &lt; 0.3, z, 2)</code>" in page
+    assert "# What it takes to learn `where(z < 0.3, z, 2)`" in text
+    assert "The target is trivial" in text and "Two runs at a point are needed" in text and found.agreement == []
+
+
+def test_a_hard_target_is_said_to_be_hard(hard):
+    text = (hard.files[0].parent / "report.md").read_text()
+    assert "The target is hard" in text and "n of order d^2 is needed" in text and "AMP's curve is flat" in text
+    assert "learns nothing up to d^4 samples" in text and "| 1 | z | no alpha |  | hard |" in text
+    assert (hard.exact["overlap"].sel(learner="amp") == 0).all()
+    assert hard.exact.dataset["alpha"].values.max() >= 1.5 and np.isinf(hard.thresholds["algorithmic"])
+
+
+def test_several_projections(tmp_path):
+    found = study("sign(z1*z2)", out=tmp_path, alpha=[1.0, 4.5], **SMALL)
+    text = (tmp_path / "report.md").read_text()
+    assert "a function of 2 hidden directions" in text and "AMP starts to learn at n = 2.4674 d samples" in text
+    assert re.search(r"\| 1 \| z1, z2 \| 2\.4674 \|", text) and "z1 <-> z2" in text.replace("\\", "")
+    assert "overlap 1, 2, theory" in text and "| one-pass SGD | d log d | it learns z1, z2 (leap 2) |" in text
+    assert "for each direction k" in text
+    np.testing.assert_allclose(found.kernel_errors[:3], [1, 1, 1 - 4 / np.pi**2], atol=1e-9)
+    assert [one.metric.rstrip("_12") for one in found.agreement] == ["overlap", "generalization_error"]
+
+
+def computed(effort, d=20, seeds=1, ratios=None):
+    """What a study of phase retrieval finds, without figure and files."""
+    with ThreadPoolExecutor(1) as pool:
+        return compute(sv.MultiIndex("abs(z)"), d, seeds, ratios, effort, pool, 1, False)
+
+
+def test_thresholds_that_cannot_be_computed_come_from_the_staircase(monkeypatch):
+    def fail(model):
+        raise np.linalg.LinAlgError("singular")
+
+    monkeypatch.setattr("solvable.lab.study.compute.thresholds", fail)
+    found = computed(QUICK, ratios=np.array([0.3]))
+    assert found.thresholds == {"weak_recovery": pytest.approx(0.5)}
+
+
+def test_noise_prior_and_functions_are_in_the_report():
+    model = sv.MultiIndex("z", noise=0.25, prior="rademacher")
+    with ThreadPoolExecutor(1) as pool:
+        text = to_markdown(report(compute(model, 60, 2, np.array([0.5]), QUICK, pool, 1, False), b""))
+    assert "`y = z + sqrt(0.25) xi`" in text and "sv.study(MultiIndex(" in text
+
+
+def test_in_words_and_as_json(easy):
+    text = str(easy)
+    assert text.startswith("y = abs(z): easy") and "  algorithmic             1.12847" in text
+    assert "AMP at d = 60, 3 runs at each point" in text and "written: " in text
+    plain = json.loads(json.dumps(to_json(easy.to_dict()), allow_nan=False))
+    assert plain["diagnosis"]["verdict"] == "easy" and plain["thresholds"]["information_theoretic"] == 1.0
+    assert [found["metric"] for found in plain["agreement"]] == ["overlap", "generalization_error"]
+
+
+def test_agreement_counts_the_finite_dimension(easy):
+    overlap, _ = easy.agreement
+    plain = easy.simulated.agreement("overlap")
+    assert overlap.deviation < plain.deviation and overlap.standard_error >= 1 / 60
+
+
+def test_an_earlier_study_is_replaced(easy, tmp_path, monkeypatch):
+    for name in FILES:
+        (tmp_path / name).write_text("earlier")
+    (tmp_path / "notes.txt").write_text("mine")
+    monkeypatch.setattr("solvable.lab.study.run.compute", lambda *arguments: easy)
+    study("abs(z)", out=tmp_path)
+    assert all(b"earlier" not in (tmp_path / name).read_bytes() for name in FILES)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [2.0, 6.0, 10.0, 14.0])
+def test_a_study_that_is_killed_leaves_the_earlier_one(easy, tmp_path, seconds):
+    before = {path.name: path.read_bytes() for path in easy.files}
+    for name, content in before.items():
+        (tmp_path / name).write_bytes(content)
+    command = [sys.executable, "-m", "solvable", "study", "sign(z)", "--quick", "--out", str(tmp_path)]
+    run = subprocess.Popen(command, env={"PYTHONPATH": ":".join(sys.path)}, stdout=subprocess.DEVNULL)
+    time.sleep(seconds)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    left = {name: (tmp_path / name).read_bytes() for name in before}
+    assert left == before or all(left[name] != before[name] for name in before)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"d": 1}, "d = 1 is not allowed"),
+        ({"seeds": 0}, "seeds = 0 is not allowed"),
+        ({"alpha": [0.0, 1.0]}, "alpha must be one or several positive numbers"),
+        ({"alpha": []}, "alpha must be a number or an array of numbers"),
+    ],
+)
+def test_bad_requests(tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        study("abs(z)", out=tmp_path, **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_must_be_one(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="out must be a folder, or the name of a new one"):
+        study("abs(z)", out=tmp_path / "file")
+
+
+def test_the_grid_reaches_beyond_the_last_threshold():
+    model = sv.MultiIndex("abs(z)")
+    assert last_alpha(model, [0.5, 1.13, 1.0]) == pytest.approx(1.6 * 1.13)
+    noisy = sv.MultiIndex("abs(z)", noise=1.0)
+    assert last_alpha(noisy, [1.76]) > 1.6 * 1.76  # little is learned at 1.6 times the threshold
+    assert last_alpha(sv.MultiIndex("sign(z)"), [0.0]) == 2.0
+    assert last_alpha(sv.MultiIndex("z**2*exp(-z**2)"), [np.inf, 1.0]) == 1.6
+    grid = exact_grid(1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), 50)
+    assert grid[0] == 0 and grid[-1] == 1.8 and np.all(np.diff(grid) > 0)
+    assert {0.123, 0.5 * 0.998, 0.5 * 1.002} <= set(grid) and grid.max() == 1.8
+
+
+def test_what_cannot_be_afforded_is_left_out():
+    assert exact_grid(1.8, [0.5], np.array([0.3, 1.5]), 2).tolist() == [0.0, 0.3, 1.5]
+    assert len(exact_grid(1.8, [], np.array([0.3, 1.5]), 10**6)) == 162
+    assert Costs(amp=0.5, bayes=1.0).thresholds == 30.0
+    measured = Costs.of(sv.MultiIndex("abs(z)"), 1.8)
+    assert 0 < measured.amp < np.inf and 0 < measured.bayes < np.inf
+
+
+def test_a_slow_target_is_studied_at_fewer_points_and_says_so(monkeypatch):
+    monkeypatch.setattr("solvable.lab.study.compute.Costs.of", lambda model, top: Costs(amp=9.0, bayes=60.0))
+    found = computed(Effort())
+    assert found.thresholds == {"weak_recovery": pytest.approx(0.5)} == found.exact.thresholds
+    assert found.exact.learners == ("amp",) and found.simulated.dataset.sizes["alpha"] == 3
+    text = to_markdown(report(found, b""))
+    assert len(found.remarks) == 3 and all(remark in text for remark in found.remarks)
+
+
+def test_runs_keep_away_from_thresholds():
+    marks = [0.5, 1.0, 1.13]
+    chosen = simulated_grid(1.8, marks, 7)
+    assert 5 <= len(chosen) <= 7 and chosen.min() > 0 and chosen.max() <= 1.8
+    assert min(abs(alpha - mark) for alpha in chosen for mark in marks) > 0.9 * 0.4 * 1.8 / 7
+    assert len(simulated_grid(4.0, [], 7)) == 7
+
+
+def test_the_size_of_the_runs_is_what_there_is_time_for():
+    assert affordable_size(0.1, 7, Effort(), workers=2) == (500, 8)
+    assert affordable_size(1.0, 7, Effort(), workers=2) == (500, 4)
+    assert affordable_size(1.0, 7, Effort(), workers=4) == (500, 8)
+    assert affordable_size(100.0, 7, Effort(), workers=2) == (200, 3)
+    assert trial_time(sv.MultiIndex("abs(z)"), [1.7]) > 0
+
+
+def test_a_slow_diagnosis_leaves_less_time_for_the_rest():
+    assert Effort().after(0.0) == Effort()
+    late = Effort().after(60.0)
+    assert (late.seconds, late.theory_seconds, late.run_seconds) == (30.0, 10.0, 30.0)
+    assert Effort().after(1000.0).seconds == 18.0
+
+
+def test_without_time_there_is_a_report_without_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("solvable.lab.study.run.QUICK", Effort(seconds=-1.0, theory_seconds=1.0, sizes=((20, 2),)))
+    (tmp_path / "simulation.nc").write_text("of an earlier study")
+    found = study("sign(z)", out=tmp_path, quick=True, progress=False)
+    assert found.simulated is None and found.agreement == [] and "simulation.nc" not in [p.name for p in found.files]
+    assert not (tmp_path / "simulation.nc").exists()
+    assert "There was no time for a single run" in (tmp_path / "report.md").read_text()
+
+
+def test_the_kernel_baseline():
+    np.testing.assert_allclose(kernel_errors(sv.Target("z"), 3), [1, 0, 0, 0], atol=1e-12)
+    parts = 2 / np.pi * np.array([1.0, 0.0, 1 / 6])
+    np.testing.assert_allclose(kernel_errors(sv.Target("sign(z)"), 3), 1 - np.cumsum([0.0, *parts]), atol=1e-9)
+    np.testing.assert_allclose(kernel_errors(sv.Target("sign(z1*z2)"), 2), [1, 1, 1 - 4 / np.pi**2], atol=1e-9)
+
+
+def test_words():
+    assert (ratio_in_words(0.0), ratio_in_words(0.5), ratio_in_words(np.inf)) == ("any alpha > 0", "0.5", "no alpha")
+    assert (error_in_words(0.0), error_in_words(7.4e-12)) == ("", "7e-12")
+    assert (exponent_in_words(3.0), exponent_in_words(np.inf)) == ("d^1.5", "a high power of d")
