@@ -13,9 +13,10 @@ import jax
 import numpy as np
 
 from solvable.engine.amp import amp
+from solvable.engine.operators import PackedFeatures, QuadraticFeatures
+from solvable.engine.outputs.gaussian import GaussianLabels
+from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
 from solvable.models.matrix import QuadraticNetwork
-from solvable.models.matrix.amp_algorithm import EigenvalueSignal, PackedFeatures, ScatteredLabels
-from solvable.models.matrix.operators import QuadraticFeatures
 from solvable.spectra import Law, PowerLaw
 
 STEPS = 5
@@ -47,8 +48,8 @@ def measure(law: Law, d: int = 200, alpha: float = 0.35) -> dict[str, float]:
             np.linalg.eigh(S)
 
     def steps() -> None:
-        labels = ScatteredLabels(y, np.full_like(y, 0.1), operator.dimension)
-        signal = EigenvalueSignal(law, operator, labels)
+        labels = GaussianLabels(y, np.full_like(y, 0.1), scattered=True)
+        signal = EigenvalueDenoiser(EigenvalueSignal(law), operator, by_norm=False)
         report = amp(operator, labels, signal, start, np.random.default_rng(1), max_steps=STEPS, tolerance=0.0)
         assert report.iterations == STEPS
 

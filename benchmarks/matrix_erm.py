@@ -12,7 +12,7 @@ import time
 import numpy as np
 
 from solvable.models.matrix import QuadraticNetwork
-from solvable.models.matrix.nuclear_algorithm import ProximalGradient
+from solvable.models.matrix.nuclear.convex import ProximalGradient
 
 STEPS = 20
 BLOCKS = 15

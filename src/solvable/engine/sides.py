@@ -181,6 +181,10 @@ class BayesSignal(Signal):
     def mmse(self, qhat: np.ndarray) -> np.ndarray:
         """The error of the posterior mean, elementwise, small values to relative precision."""
 
+    def measured(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """mmse at an array (k,) of qhat from 0 to infinity, and its numerical error."""
+        return self.mmse(qhat), np.zeros(np.shape(qhat))
+
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
         """1 - mmse, elementwise, small values to relative precision."""
         return 1 - self.mmse(qhat)

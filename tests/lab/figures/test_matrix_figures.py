@@ -147,7 +147,7 @@ def test_the_recovery_of_theory_and_the_boundary_of_runs():
 
 def test_the_figure_of_spectra_and_the_share_of_zeros():
     model, learner = sv.QuadraticNetwork(0.1, 2.5), sv.NuclearNorm(0.05)
-    from solvable.models.matrix.nuclear_spectrum import spectrum
+    from solvable.models.matrix.nuclear.spectrum import spectrum
 
     theory = spectrum(model, learner, 1.0)
     values = weight_spectra.eigenvalues_of_run(model, learner, 1.0, 20, 0)
@@ -160,7 +160,7 @@ def test_the_figure_of_spectra_and_the_share_of_zeros():
 
 
 def test_the_figure_of_scaling():
-    from solvable.models.matrix.scaling import Exponent
+    from solvable.models.matrix.nuclear.scaling import Exponent
 
     alpha, widths = np.geomspace(0.1, 10, 4), np.array([1, 10, 100])
     grid = 1 / np.outer(widths, alpha)

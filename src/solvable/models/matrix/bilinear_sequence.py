@@ -1,4 +1,14 @@
-"""Bilinear sequence regression: labels that are linear in each entry of a sequence, through a low-rank matrix."""
+r"""Bilinear sequence regression: labels that are linear in each entry of a sequence, through a low-rank matrix.
+
+The posterior mean of S* given n = alpha d L labels is as good as that given $S^* + \sqrt\kappa Z$, Z of independent
+N(0, 1) entries, whose effective noise solves
+
+    kappa = (Delta + mmse(kappa)) / alpha,        estimation error = mmse(kappa) = alpha kappa - Delta.
+
+Without noise mmse(kappa)/kappa tends to the number of unknowns over d L as kappa falls, so that kappa = 0, perfect
+recovery, is the only solution from there on. mmse(kappa)/kappa decreases with kappa wherever we looked: the solution is
+unique, there is no hard phase, and message passing reaches it. [erba2024bilinear]
+"""
 
 from __future__ import annotations
 
@@ -8,8 +18,14 @@ import numpy as np
 
 from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter, checked_variance
-from solvable.core.model import Model
-from solvable.spectra.product import ProductWishart
+from solvable.core.results import Prediction
+from solvable.engine.amp import AMPReport
+from solvable.engine.operators import DenseOnMatrices
+from solvable.engine.outputs.gaussian import GaussianOutput
+from solvable.engine.signals.singular_values import SingularValueSignal
+from solvable.engine.solvers.base import FixedPoints
+from solvable.engine.two_sided import Instance, TwoSided
+from solvable.models.matrix.model import multiples
 
 _MOST_BYTES = 4e9
 
@@ -24,7 +40,7 @@ class BilinearData(NamedTuple):
     rank: int
 
 
-class BilinearSequence(Model):
+class BilinearSequence(TwoSided):
     r"""The labels of sequences of L = beta d tokens of dimension d, from n = alpha d L of them.
 
     $y = \frac{1}{\sqrt{dL}} \sum_{ij} X_{ij} S^*_{ij} + \sqrt{noise}\,\xi$ with $S^* = A B/\sqrt r$, A of d x r and B
@@ -71,11 +87,39 @@ class BilinearSequence(Model):
         y = X @ S.ravel() + np.sqrt(float(self.noise)) * rng.standard_normal(n)
         return BilinearData(X, y, S, r)
 
+    def output(self) -> GaussianOutput:
+        return GaussianOutput(float(self.noise))
 
-def upright(rho: float, beta: float) -> tuple[ProductWishart, float]:
-    """The law of the eigenvalues of S S^T / L and beta, for S or its transpose, whichever is not taller than wide."""
-    rho, beta = (rho, beta) if beta >= 1 else (rho / beta, 1 / beta)
-    return ProductWishart(rho, beta), beta
+    def signal(self) -> SingularValueSignal:
+        return SingularValueSignal(float(self.rho), float(self.beta))
+
+    def prediction(self, points: FixedPoints) -> Prediction:
+        return multiples(points, 1.0, {"estimation_error": 1.0, "generalization_error": 1.0})
+
+    def instance(self, data: BilinearData) -> Instance:
+        """A run adds to its `details` the `effective_noise` kappa that is left on an entry, and its `self_overlap`."""
+        d, L = data.truth.shape
+        operator = DenseOnMatrices(data.X, (d, L))
+
+        def details(report: AMPReport) -> dict[str, Any]:
+            return {
+                "effective_noise": float(1 / report.A[0, 0]),
+                "self_overlap": float(np.mean(report.estimate**2)),
+            }
+
+        return Instance(
+            operator,
+            self.output().denoiser(data.y),
+            SingularValueSignal(data.rank / d, L / d).denoiser(operator),
+            start=lambda rng: np.zeros((d * L, 1)),
+            estimate=lambda w: w.reshape(d, L),
+            details=details,
+        )
+
+    def scores(self, estimate: np.ndarray, data: BilinearData, rng: np.random.Generator) -> dict[str, float]:
+        """The mean square error of an entry; that of a predicted label, for inputs of unit variance, is the same."""
+        error = float(np.mean((estimate - data.truth) ** 2))
+        return {"estimation_error": error, "generalization_error": error}
 
 
 def _positive(name: str, value: Any, meaning: str) -> float:

@@ -8,23 +8,21 @@ by 7 to 80 percent, most where recovery is near, and approach it like 1/d.
 
 from __future__ import annotations
 
+import dataclasses
+from typing import NamedTuple
+
 import numpy as np
 
 from solvable.core.errors import NotSimulable, NotSolvable
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
-from solvable.models.matrix.bayes_theory import bayes_points
-from solvable.models.matrix.instance import MatrixData, scores
+from solvable.engine.operators import Features
 from solvable.models.matrix.learners import GradientDescent
-from solvable.models.matrix.matrix_model import MatrixModel
-from solvable.models.matrix.matrix_sensing import MatrixSensing
-from solvable.models.matrix.network_descent import gradient_descent
-from solvable.models.matrix.quadratic_network import QuadraticNetwork
+from solvable.models.matrix.model import MatrixData, MatrixModel, errors
 from solvable.spectra import MarchenkoPastur
 
 
-@theory(QuadraticNetwork, GradientDescent, references=("maillard2024bayes",))
-@theory(MatrixSensing, GradientDescent, references=("maillard2024bayes",))
+@theory(MatrixModel, GradientDescent, references=("maillard2024bayes",))
 def averaged_descent(model: MatrixModel, learner: GradientDescent, alpha: np.ndarray) -> Prediction:
     """Conjecture: (1 + 1/runs) times the Bayes-optimal error, for noiseless networks with Gaussian weights."""
     if not isinstance(model.law, MarchenkoPastur):
@@ -37,28 +35,17 @@ def averaged_descent(model: MatrixModel, learner: GradientDescent, alpha: np.nda
             f"noise = {float(model.noise):g}: gradient descent has a conjectured theory only for noise = 0; "
             "it can be simulated with noise."
         )
-    points = bayes_points(model.law, 0.0, np.ravel(alpha))
+    best = model.prediction(model.solver().optimal(model.gain(alpha=alpha)))
     factor = 1 + 1 / int(learner.runs)
-    error, uncertainty = factor * points.estimation_error, factor * points.uncertainty
-    return Prediction(
-        metrics={
-            "estimation_error": error,
-            "generalization_error": 2 * error,
-            "training_error": np.zeros_like(error),  # samples of the posterior without noise fit every label
-        },
-        order_parameters={"effective_noise": points.effective_noise},
-        status=points.status,
-        residual=points.residual,
-        uncertainty={
-            "estimation_error": uncertainty,
-            "generalization_error": 2 * uncertainty,
-            "training_error": np.zeros_like(error),
-        },
+    zero = {"training_error": np.zeros_like(alpha)}  # samples of the posterior without noise fit every label
+    return dataclasses.replace(
+        best,
+        metrics={name: factor * value for name, value in best.metrics.items()} | zero,
+        uncertainty={name: factor * value for name, value in (best.uncertainty or {}).items()} | zero,
     )
 
 
-@simulation(QuadraticNetwork, GradientDescent, references=("maillard2024bayes",))
-@simulation(MatrixSensing, GradientDescent, references=("maillard2024bayes",))
+@simulation(MatrixModel, GradientDescent, references=("maillard2024bayes",))
 def run_gradient_descent(
     model: MatrixModel, learner: GradientDescent, data: MatrixData, rng: np.random.Generator
 ) -> Outcome:
@@ -83,11 +70,52 @@ def run_gradient_descent(
     ]
     average = np.mean([run.S for run in runs], axis=0)
     residual = data.y - data.operator.forward(average)
-    errors = [scores(run.S, data.truth)["estimation_error"] for run in runs]
+    single = [errors(run.S, data.truth)["estimation_error"] for run in runs]
     details = {
         "iterations": [run.iterations for run in runs],
         "steps": [run.step for run in runs],
-        "single_run_error": float(np.mean(errors)),
+        "single_run_error": float(np.mean(single)),
     }
-    metrics = scores(average, data.truth) | {"training_error": float(np.mean(residual**2))}
+    metrics = errors(average, data.truth) | {"training_error": float(np.mean(residual**2))}
     return Outcome(metrics, average, all(run.converged for run in runs), details=details)
+
+
+class Descent(NamedTuple):
+    """Where a gradient descent ended: S, the number of steps, the last step size, and whether it ended by itself."""
+
+    S: np.ndarray
+    iterations: int
+    step: float
+    converged: bool
+
+
+def gradient_descent(
+    operator: Features, labels: np.ndarray, W: np.ndarray, step: float, max_steps: int, tolerance: float
+) -> Descent:
+    r"""Plain gradient descent on $\frac14\sum_\mu (y_\mu - \hat y_\mu)^2$ from the weights W (p x d).
+
+    $W \leftarrow W + \epsilon\, W \mathcal{F}^*(y - \hat y)/\sqrt{pd}$, with $\epsilon$ = `step`, halved whenever the
+    loss would rise: the curvature grows with the number of samples. It ends when the mean squared residual is below
+    `tolerance`, or the loss falls by a smaller share than that in a step.
+    """
+    scale = np.sqrt(W.shape[0] * W.shape[1])
+    S = W.T @ W / scale
+    residual = labels - operator.forward(S)
+    loss = float(np.mean(residual**2))
+    slope = W @ operator.adjoint(residual) / scale
+    for iteration in range(1, max_steps + 1):
+        if loss <= tolerance:
+            return Descent(S, iteration - 1, step, True)
+        W_new = W + step * slope
+        S_new = W_new.T @ W_new / scale
+        residual = labels - operator.forward(S_new)
+        loss_new = float(np.mean(residual**2))
+        if not loss_new <= loss:
+            step /= 2
+            continue
+        stalled = loss - loss_new <= tolerance * loss
+        W, S, loss = W_new, S_new, loss_new
+        if stalled:
+            return Descent(S, iteration, step, True)
+        slope = W @ operator.adjoint(residual) / scale
+    return Descent(S, max_steps, step, loss <= tolerance)

@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 
 from solvable.core.errors import checked_variance
-from solvable.models.matrix.matrix_model import MatrixModel, checked_features
+from solvable.models.matrix.model import MatrixModel, checked_features
 from solvable.spectra import Law
 from solvable.spectra.named import as_law
 

@@ -22,7 +22,7 @@ SHAPES = {0.3: "random-like", 0.55: "bleeding out", 1.0: "bulk and spikes"}
 
 def gather(effort: Effort) -> Material:
     import solvable as sv
-    from solvable.models.matrix.nuclear_spectrum import spectrum
+    from solvable.models.matrix.nuclear.spectrum import spectrum
 
     model, learner = sv.QuadraticNetwork(RHO, NOISE), sv.NuclearNorm(PENALTY)
     d, seeds = effort.pick((60, 8), (100, 6))

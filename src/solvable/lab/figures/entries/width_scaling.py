@@ -25,7 +25,7 @@ CUTS = (0.3, 3.0)
 def gather(effort: Effort) -> Material:
     import solvable as sv
     from solvable.core.precision import float64
-    from solvable.models.matrix.scaling import fitted_exponents, width_phases
+    from solvable.models.matrix.nuclear.scaling import fitted_exponents, width_phases
 
     law = sv.spectra.PowerLaw(GAMMA, SIZE)
     alpha = np.geomspace(0.03, 30.0, effort.pick(7, 16))

@@ -1,0 +1,110 @@
+r"""A rectangular matrix of known singular values and uniformly random singular vectors.
+
+The unknown w holds the N = d L entries of S*, of unit variance. Seen at precision qhat it is $S^* + \sqrt\kappa Z$ with
+$\kappa = 1/\hat q$ and Z of independent N(0, 1) entries. The best estimate keeps the singular vectors and shrinks the
+singular values [troiani2022optimal].
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from solvable.core.precision import float64
+from solvable.engine.signals.separable import precision_from_norm
+from solvable.engine.operators import DenseOnMatrices
+from solvable.engine.sides import SignalStep
+from solvable.engine.signals.spectral import SpectralSignal
+from solvable.numerics.batches import in_batches, rounded_up_to_power
+from solvable.spectra import ProductWishart
+from solvable.spectra.rectangular import RectangularSum, rectangular_sums
+from solvable.spectra.rectangular_denoising import optimal_singular_values_of, rectangular_mmse_forms
+
+_LEAST_PRECISION = 1e-9
+_SHORTEST = 64
+
+
+class SingularValueSignal(SpectralSignal):
+    """A d x L product of Gaussian matrices of rank r, for r = `rho` d and L = `beta` d."""
+
+    def __init__(self, rho: float, beta: float):
+        self.rho, self.beta = float(rho), float(beta)
+        self._law, self._aspect = upright(self.rho, self.beta)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingularValueSignal) and (self.rho, self.beta) == (other.rho, other.beta)
+
+    def __hash__(self) -> int:
+        return hash((SingularValueSignal, self.rho, self.beta))
+
+    def __repr__(self) -> str:
+        return f"SingularValueSignal({self.rho:g}, {self.beta:g})"
+
+    @functools.cached_property
+    def dimension(self) -> float:
+        """Unknowns of a d x L matrix of rank min(r, d, L), over d L: r (d + L - r) / (d L)."""
+        rho = min(self.rho, 1.0, self.beta)
+        return 1.0 if rho in (1.0, self.beta) else rho * (1 + self.beta - rho) / self.beta
+
+    @property
+    def _bend(self) -> float:
+        """Odd cumulants of singular values vanish: up to this order the entries are Gaussian."""
+        return -1.0
+
+    def _denoised(self, qhat: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The numerical error is the difference of the two formulas, or the mass that the quadrature misses where one
+        of them suffers from cancellation."""
+        kappa = 1 / qhat
+        found = _sums(self._law, self._aspect, kappa)
+        by_score, by_square = rectangular_mmse_forms(1.0, found)
+        learned = (found.weight * (found.x - kappa[:, None] * found.score) ** 2).sum(-1)
+        lost = kappa * np.abs(1 - found.weight.sum(-1))
+        error = np.minimum(np.abs(by_score - by_square), lost)
+        return np.where(kappa < 1, by_score, by_square), np.where(kappa < 1, 1 - by_score, learned), error
+
+    def denoiser(self, operator: DenseOnMatrices) -> SingularValueDenoiser:
+        return SingularValueDenoiser(self, operator.shape)
+
+
+class SingularValueDenoiser:
+    r"""The denoiser of a matrix of a given shape (d, L).
+
+    $B/A = S^* + \sqrt\kappa Z$ with $\kappa = 1/A$. Its singular values are shrunk, and the response is mmse(kappa),
+    the mean posterior variance of an entry.
+    """
+
+    def __init__(self, signal: SingularValueSignal, shape: tuple[int, int]):
+        self._shape, self._law, self._aspect = shape, signal._law, signal._aspect
+
+    def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
+        A = max(float(precision_from_norm(B)[0][0]), _LEAST_PRECISION)
+        left, values, right = np.linalg.svd(B.reshape(self._shape) / A, full_matrices=False)
+        unit = np.sqrt(max(self._shape))
+        shrunk, mmse = self._shrunk(1 / A, values / unit)
+        estimate = (left * (shrunk * unit)) @ right
+        return SignalStep(estimate.reshape(-1, 1), np.full((1, 1), mmse), np.full((1, 1), A))
+
+    @float64
+    def _shrunk(self, kappa: float, x: np.ndarray) -> tuple[np.ndarray, float]:
+        """The shrunk singular values and mmse(kappa)."""
+        found = RectangularSum(*(part[0] for part in _sums(self._law, self._aspect, np.array([kappa]))))
+        # Filled up to a power of two, so that few sizes are ever compiled.
+        shrunk = in_batches(
+            lambda x: optimal_singular_values_of(self._law, self._aspect, found, x),
+            x,
+            batch=rounded_up_to_power(len(x), _SHORTEST),
+            alone=False,
+        )
+        by_score, by_square = rectangular_mmse_forms(1.0, found)
+        return shrunk, float(by_score if kappa < 1 else by_square)
+
+
+def upright(rho: float, beta: float) -> tuple[ProductWishart, float]:
+    """The law of the eigenvalues of S S^T / L and beta, for S or its transpose, whichever is not taller than wide."""
+    rho, beta = (rho, beta) if beta >= 1 else (rho / beta, 1 / beta)
+    return ProductWishart(rho, beta), beta
+
+
+def _sums(law: ProductWishart, aspect: float, kappa: np.ndarray) -> RectangularSum:
+    return RectangularSum(*(np.asarray(part) for part in rectangular_sums(law, aspect, kappa)))

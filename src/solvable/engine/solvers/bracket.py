@@ -1,0 +1,136 @@
+r"""One overlap where the curve of fixed points is monotone: the fixed point is unique, and a bracket holds it.
+
+With V = mmse(qhat) and I(V) the information of a label, the fixed points solve
+
+    qhat = gain I(mmse(qhat)).
+
+Where qhat / I(mmse(qhat)) grows with qhat there is one for every gain: no hard phase, and message passing is optimal.
+This is so for every matrix seen through linear labels that we tried, where it reads D = (noise + mmse(D)) / gain for
+the variance D = 1/qhat of the noise that is left on the unknown [maillard2024bayes].
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from solvable.core.status import Status
+from solvable.engine.sides import BayesOutput, BayesSignal
+from solvable.engine.solvers.base import FixedPoints, Solver
+from solvable.engine.thresholds import Thresholds
+
+_LARGEST = 1e12
+"""The qhat from which on mmse = dimension / qhat."""
+_STRIDE = 2.5
+"""How far log qhat goes up at a time in search of a bracket."""
+_ACCURACY = 1e-13
+_ACCEPTED = 1e-10
+_STEPS = 90
+_NOTHING = 1e-200
+"""A V that stands for none."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Bracket(Solver):
+    """The fixed points of one output and one signal, by secants in log qhat within a bracket.
+
+    The free entropy is not computed: with one fixed point there is nothing to compare.
+    """
+
+    output: BayesOutput
+    signal: BayesSignal
+
+    def uninformed(self, gain: np.ndarray) -> FixedPoints:
+        """The only fixed point at each gain."""
+        gain = np.ravel(np.asarray(gain, float))
+        qhat = np.where(gain >= self._perfect_gain, np.inf, 0.0)
+        V, error = self.signal.measured(qhat)
+        residual, evaluations = np.zeros(len(gain)), np.zeros(len(gain), int)
+        search = (gain > 0) & (gain < self._perfect_gain)
+        if search.any():
+            found = self._search(gain[search])
+            qhat[search], V[search], error[search], residual[search], evaluations[search] = found
+        return FixedPoints(
+            overlap=_matrices(1 - V),
+            variance=_matrices(V),
+            field=_matrices(qhat),
+            free_entropy=np.full(len(gain), np.nan),
+            status=np.where(residual < _ACCEPTED, int(Status.CONVERGED), int(Status.MAX_STEPS)),
+            uncertainty=error,
+            residual=residual,
+            iterations=evaluations,
+        )
+
+    def optimal(self, gain: np.ndarray) -> FixedPoints:
+        """The same."""
+        return self.uninformed(gain)
+
+    def thresholds(self) -> Thresholds:
+        """perfect_recovery: the gain from which on nothing is left unknown, infinite where noise forbids it."""
+        return Thresholds(perfect_recovery=self._perfect_gain)
+
+    @functools.cached_property
+    def _perfect_gain(self) -> float:
+        """dimension / lim V I(V): where qhat and gain I(V) grow alike as V falls to 0."""
+        sharpness = float(self._information(np.array([_NOTHING]))[0] * _NOTHING)
+        return self.signal.dimension / sharpness if sharpness > 0.5 else np.inf
+
+    def _information(self, V: np.ndarray) -> np.ndarray:
+        return self.output.information(_matrices(V))[:, 0, 0]
+
+    def _search(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
+        """qhat, V, its error, the residual and the evaluations at each gain; what is finished is left alone."""
+        found, evaluations = np.zeros((2, len(gain))), np.zeros(len(gain), int)
+
+        def excess(log_qhat: np.ndarray, active: np.ndarray) -> np.ndarray:
+            """log of qhat / (gain I(V)), which rises with qhat."""
+            evaluations[active] += 1
+            found[:, active] = V, _ = self.signal.measured(np.exp(log_qhat))
+            return log_qhat - np.log(gain[active] * self._information(np.maximum(V, _NOTHING)))
+
+        low, high = self._bracket(gain, excess)
+        guess = (low + high) / 2
+        before, value_before = guess.copy(), np.full(len(gain), np.nan)
+        value = np.full(len(gain), np.inf)
+        active = np.arange(len(gain))
+        for step in range(_STEPS):
+            value[active] = excess(guess[active], active)
+            low, high = np.where(value > 0, low, guess), np.where(value > 0, guess, high)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                secant = guess - value * (guess - before) / (value - value_before)
+            # The slope of the excess is between 0 and 1, so that a step of its value does not pass the solution.
+            secant = np.where(np.isfinite(secant), secant, guess - value)
+            # Where the excess is flat, at a threshold, secants creep from one side: every third step is a halving.
+            halve = ~((secant > low) & (secant < high)) | (step % 3 == 2)
+            new = np.where(halve, (low + high) / 2, secant)
+            active = np.flatnonzero((np.abs(value) > _ACCURACY) & (high - low > 1e-15 * np.abs(high)))
+            if not active.size:
+                break
+            before[active], value_before[active], guess[active] = guess[active], value[active], new[active]
+        return np.exp(guess), *found, np.abs(value), evaluations
+
+    def _bracket(
+        self, gain: np.ndarray, excess: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """log qhat on both sides of the solution: from what V = 1 gives upwards until the sign changes.
+
+        Where the solution lies beyond `_LARGEST`, it lies below what V = 0 gives.
+        """
+        information = self._information(np.array([1.0, self.signal.dimension / _LARGEST, _NOTHING]))
+        first, most, last = np.log(gain) + np.log(information)[:, None]
+        beyond = most > np.log(_LARGEST)
+        most = np.minimum(most, np.log(_LARGEST))
+        low, high = np.where(beyond, most, first), np.where(beyond, last, first)
+        active = np.flatnonzero(~beyond)
+        while active.size:
+            low[active], high[active] = high[active], np.minimum(high[active] + _STRIDE, most[active])
+            short = (excess(high[active], active) < 0) & (high[active] < most[active])
+            active = active[short]
+        return low, high
+
+
+def _matrices(values: np.ndarray) -> np.ndarray:
+    return values[:, None, None]

@@ -1,0 +1,222 @@
+r"""Exact asymptotics of `NuclearNorm`: least squares over S >= 0 with a penalty on the trace, as a wide network learns.
+
+The equations stand in `engine.signals.trace`. With $b = 2\alpha - Df$ the sum of squared residuals over d^2 is $D b^2$,
+the penalty $\lambda K$. A penalty of 0 is the limit of a vanishing one: below the interpolation threshold b = 0 and
+theta is positive, above it theta = 0. Without noise S is then A* itself from the recovery threshold on.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from solvable.core.errors import bad_parameter
+from solvable.core.registry import theory
+from solvable.core.results import Prediction
+from solvable.core.status import Status
+from solvable.engine.signals.trace import Thresholded, quadrature_error
+from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
+from solvable.models.matrix.learners import NuclearNorm
+from solvable.models.matrix.model import MatrixModel
+from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
+from solvable.spectra import Discrete, Law
+
+_ROUNDING = 1e-13
+METRICS: tuple[str, ...] = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
+
+
+class NuclearPoints(NamedTuple):
+    """The solution at each alpha: D, u, theta, b = 2 alpha - Df, the integrals, the metrics, how it ended."""
+
+    D: np.ndarray
+    u: np.ndarray
+    theta: np.ndarray
+    b: np.ndarray
+    integrals: Thresholded
+    metrics: dict[str, np.ndarray]
+    residual: np.ndarray
+    status: np.ndarray
+    evaluations: np.ndarray
+
+
+@theory(MatrixModel, NuclearNorm, references=("erba2025nuclear", "girardin2026width"))
+def nuclear_norm(model: MatrixModel, learner: NuclearNorm, alpha: np.ndarray) -> Prediction:
+    """The errors, losses and rank of the minimiser; differentiable in the penalty."""
+    law, noise, alpha = model.law, float(model.noise), np.ravel(alpha)
+    share = _width_share(learner.width, law)
+    if share is not None:
+        return _width_limited(law, noise, float(learner.penalty), share, alpha)
+    penalty = float(jax.lax.stop_gradient(learner.penalty))
+    points = nuclear_points(law, noise, penalty, alpha)
+    metrics: dict[str, Any] = dict(points.metrics)
+    if not isinstance(learner.penalty, numbers.Real):
+        # A penalty that is differentiated: it differs from its value by its tangent only.
+        slopes = penalty_slopes(points, penalty, alpha)
+        metrics = {name: value + slopes[name] * (learner.penalty - penalty) for name, value in metrics.items()}
+    with np.errstate(divide="ignore"):
+        epsilon = 1 / (2 * points.b)
+    return Prediction(
+        metrics=metrics,
+        order_parameters={"delta": np.sqrt(points.D), "theta": points.theta, "epsilon": epsilon},
+        status=points.status,
+        residual=points.residual,
+        iterations=points.evaluations,
+        uncertainty=uncertainties(law, points, penalty, alpha),
+    )
+
+
+def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> NuclearPoints:
+    """The solution for any law of eigenvalues, at an array of alpha."""
+    recovered = np.zeros(alpha.shape, bool)
+    if noise == 0 and penalty == 0:
+        recovered = alpha >= least_trace_recovery(law)
+    if noise == 0 and float(law.second_moment) == 0:
+        recovered = np.full(alpha.shape, True)
+    found = _placed(law, alpha, recovered)
+    open_ = (alpha > 0) & ~recovered
+    if open_.any():
+        _fill(found, open_, solve(law, noise, penalty, alpha[open_]))
+        if penalty == 0 and noise > 0 and not found.solved.all():
+            _retry(found, law, noise, alpha)
+    theta, b = _factors(found, penalty, alpha, open_)
+    with np.errstate(all="ignore"):
+        fit = np.where(open_, found.D * b**2, 0.0)
+        label_variance = 2 * float(law.second_moment) + noise
+        training_error = np.where(alpha > 0, fit / alpha, label_variance if penalty > 0 else 0.0)
+    mse, K = found.integrals.mse, found.integrals.K
+    metrics = dict(zip(METRICS, (mse, 2 * mse, training_error, fit + penalty * K, found.integrals.rank), strict=True))
+    status = np.where(found.solved, int(Status.CONVERGED), int(Status.MAX_STEPS))
+    return NuclearPoints(
+        found.D, found.u, theta, b, found.integrals, metrics, found.residual, status, found.evaluations
+    )
+
+
+def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
+    """Solve anew, in a bracket, the points just below the interpolation threshold that the search did not solve."""
+    threshold, largest = interpolation_point(law, noise)
+    for k in np.nonzero(~found.solved & (alpha < threshold))[0]:
+        try:
+            again = solve_interpolating(law, noise, float(alpha[k]), largest)
+        except ValueError:  # no change of sign: not close to the threshold
+            continue
+        _fill(found, np.arange(len(alpha)) == k, again)
+
+
+def _factors(found: Solution, penalty: float, alpha: np.ndarray, solved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """theta and b = 2 alpha - Df: of the two factors of lambda/2 the relatively smaller one is had from the other."""
+    theta, b = found.integrals.theta, 2 * alpha - found.integrals.Df
+    with np.errstate(all="ignore"):
+        small_b = theta / np.sqrt(found.D) > b / (2 * alpha)
+        other_b, other_theta = penalty / (2 * theta), np.where(b > 0, penalty / (2 * b), 0.0)
+    return np.where(solved & ~small_b, other_theta, theta), np.where(solved & small_b, other_b, b)
+
+
+def _placed(law: Law, alpha: np.ndarray, recovered: np.ndarray) -> Solution:
+    """Arrays to be filled, holding already what is known: S = A* where recovered, and S = 0 without samples."""
+    unknown = {name: np.full(alpha.shape, np.nan) for name in Thresholded._fields}
+    integrals = Thresholded(**unknown)
+    for where, mse, K, rank, theta in (
+        (alpha == 0, float(law.second_moment), 0.0, 0.0, np.inf),
+        (recovered, 0.0, float(law.mean), rank_share(law), 0.0),
+    ):
+        for part, value in zip(
+            (integrals.mse, integrals.K, integrals.rank, integrals.theta), (mse, K, rank, theta), strict=True
+        ):
+            part[where] = value
+        integrals.Df[where] = 2 * alpha[where]
+    D = np.where(recovered, 0.0, np.inf)
+    return Solution(
+        D, D.copy(), integrals, np.zeros(alpha.shape), np.zeros(alpha.shape, int), np.ones(alpha.shape, bool)
+    )
+
+
+def _fill(found: Solution, where: np.ndarray, solved: Solution) -> None:
+    for name in ("D", "u", "residual", "evaluations", "solved"):
+        getattr(found, name)[where] = getattr(solved, name)
+    for kept, new in zip(found.integrals, solved.integrals, strict=True):
+        kept[where] = new
+
+
+def penalty_slopes(points: NuclearPoints, penalty: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
+    """The derivative of each metric in the penalty, by the implicit function theorem."""
+    dD, dtheta = _response(points, alpha, np.ones_like(alpha), np.zeros_like(alpha))
+    return _changes(points, penalty, alpha, dD, dtheta, 1.0)
+
+
+def uncertainties(law: Law, points: NuclearPoints, penalty: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
+    """The numerical error of each metric: that of the integrals, carried through the two equations."""
+    solved = np.isfinite(points.D) & (points.D > 0)
+    error = np.zeros_like(alpha)
+    if solved.any():
+        error[solved] = 2 * quadrature_error(law, points.D[solved])
+    D = np.where(solved, points.D, 0.0)
+    scale = float(law.second_moment) + D
+    error_mse = error * scale + (_ROUNDING + points.residual) * (points.integrals.mse + D)
+    error_Df = error + _ROUNDING + points.residual
+    from_Df = _response(points, alpha, 2 * points.theta * error_Df, np.zeros_like(alpha))
+    from_mse = _response(points, alpha, np.zeros_like(alpha), error_mse)
+    total = {name: np.zeros_like(alpha) for name in METRICS}
+    for dD, dtheta in (from_Df, from_mse):
+        for name, change in _changes(points, penalty, alpha, dD, dtheta, 0.0).items():
+            total[name] += np.abs(change)
+    total["rank"] += error_Df
+    total["training_loss"] += penalty * error_Df * np.sqrt(scale)
+    return {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
+
+
+def _response(
+    points: NuclearPoints, alpha: np.ndarray, first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The changes of D and theta if 2 theta (2 alpha - Df) rises by `first` and 2 alpha D - mse by `second`."""
+    t, D, theta = points.integrals, points.D, points.theta
+    with np.errstate(all="ignore"):
+        mse_D, mse_theta = t.Df - 2 * theta * t.H + 4 * D * t.G, 2 * theta * t.rank - 4 * D * t.H
+        A11, A12, A21, A22 = -4 * theta * t.G, 2 * points.b + 4 * theta * t.H, 2 * alpha - mse_D, -mse_theta
+        determinant = A11 * A22 - A12 * A21
+        return (A22 * first - A12 * second) / determinant, (A11 * second - A21 * first) / determinant
+
+
+def _changes(
+    points: NuclearPoints, penalty: float, alpha: np.ndarray, dD: np.ndarray, dtheta: np.ndarray, dpenalty: float
+) -> dict[str, np.ndarray]:
+    """How each metric changes with D, theta and the penalty."""
+    t, D, theta, b = points.integrals, points.D, points.theta, points.b
+    with np.errstate(all="ignore"):
+        mse = 2 * alpha * dD
+        fit = b**2 * dD + 2 * D * b * (2 * t.H * dtheta - 2 * t.G * dD)
+        K = t.H * dD - t.rank * dtheta
+        rank = t.density * ((theta - points.u) / D * dD - dtheta)
+        loss = fit + penalty * K + dpenalty * t.K
+    return dict(zip(METRICS, (mse, 2 * mse, fit / alpha, loss, rank), strict=True))
+
+
+def _width_share(width: Any, law: Law) -> float | None:
+    """Hidden units over the dimension, or None where their number does not limit the rank."""
+    if width is None:
+        return None
+    if isinstance(width, numbers.Integral):
+        if not (isinstance(law, Discrete) and np.ptp(np.asarray(law.weights)) < 1e-12):
+            raise bad_parameter(
+                "width", width, "a fraction (hidden units per dimension), since this law of eigenvalues has no size"
+            )
+        width = int(width) / len(law.values)
+    return None if width >= 1 else float(width)
+
+
+def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> Prediction:
+    """The same for a network of fewer units than dimensions."""
+    from solvable.models.matrix.nuclear.width import width_limited
+
+    found = width_limited(law, noise, penalty, share, alpha)
+    mse, fit = found["estimation_error"], found["fit"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        metrics = (mse, 2 * mse, fit / alpha, fit + found["reg"], found["rank"])
+    return Prediction(
+        metrics=dict(zip(METRICS, metrics, strict=True)),
+        order_parameters={name: found[name] for name in ("delta", "theta", "epsilon")},
+        status=found["status"],
+        residual=found["residual"],
+    )
