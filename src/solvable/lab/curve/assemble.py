@@ -175,11 +175,11 @@ class Columns:
 
     def __init__(self, dims: tuple[str, ...], shape: tuple[int, ...]):
         self.dims, self.shape = dims, shape
-        self.values: dict[str, list[tuple[tuple[int, ...], np.ndarray]]] = {}
+        self.values: dict[str, list[tuple[tuple[int, ...], Any]]] = {}
 
     def put(self, name: str, place: tuple[int, ...], value: Any) -> None:
         """Keep the value of a point: a number, a vector or a matrix."""
-        self.values.setdefault(name, []).append((place, np.asarray(value, dtype=np.float64)))
+        self.values.setdefault(name, []).append((place, value))
 
     def arrays(self, sizes: dict[str, int], strict: bool) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
         """Each name's dimensions and array; vectors share `entry`, matrices `row` and `column`, noted in `sizes`.
@@ -188,7 +188,13 @@ class Columns:
         the largest (a number is then the first entry), and the other entries are missing.
         """
         found = {}
-        for name, values in self.values.items():
+        for name, given in self.values.items():
+            if all(isinstance(value, float) for _, value in given):  # as most are, and there may be very many
+                array = np.full(self.shape, np.nan)
+                array[tuple(np.transpose([place for place, _ in given]))] = [value for _, value in given]
+                found[name] = (self.dims, array)
+                continue
+            values = [(place, np.asarray(value, dtype=np.float64)) for place, value in given]
             # A prediction that failed everywhere is a plain NaN also where others have a matrix: it stays missing.
             known = [(place, value) for place, value in values if not np.all(np.isnan(value))]
             shapes = {value.shape for _, value in known or values}

@@ -115,13 +115,17 @@ class _Builder:
         plan = self.plan
         theory: list[str] = []
         runs: list[str] = []
+        pairs: dict[tuple[int, int], tuple[bool, bool]] = {}
         check_pairs(plan.model, plan.learners, bool(plan.seeds))
         for j in range(len(plan.learners)):
             for values in itertools.product(*(axis.values for axis in plan.grid)):
                 chosen = dict(zip((axis.name for axis in plan.grid), values, strict=True))
                 model, learner, axes = self._model(chosen), self._learner(j, chosen), self._axes(chosen)
-                theory.append(self._add(model, learner, axes) if has_theory(model.what, learner.what) else "")
-                simulated = has_simulation(model.what, learner.what)
+                pair = (model.number, learner.number)
+                if pair not in pairs:
+                    pairs[pair] = has_theory(model.what, learner.what), has_simulation(model.what, learner.what)
+                solved, simulated = pairs[pair]
+                theory.append(self._add(model, learner, axes) if solved else "")
                 for d, seed in itertools.product(plan.sizes, plan.seeds):
                     runs.append(self._add(model, learner, axes, d, seed) if simulated else "")
         marks = self._marks() if plan.thresholds else []
@@ -223,7 +227,7 @@ class _Builder:
             "learners": [learner.describe() for learner in learners],
             "labels": labels(learners),
             "titles": titles(learners),
-            "grid": [dataclasses.asdict(axis) for axis in plan.grid],
+            "grid": [vars(axis) for axis in plan.grid],
             "fixed": plan.fixed,
             "sizes": [d for d in plan.sizes if d is not None],
             "seeds": list(plan.seeds),

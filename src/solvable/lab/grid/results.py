@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -31,11 +33,8 @@ def results_of(task: Task) -> list[dict[str, Any]]:
     if task.path is not None:
         axes[task.path] = np.array([each.axes[task.path] for each in task.points])
     found = run_once(point.model, point.learner, point.d, point.seed, axes)
-    values = {"converged": found.converged, "seconds": found.seconds} | found.details
-    parts = [{"metrics": found.metrics} | values]
-    if task.path is not None:
-        parts = [_at(k, {"metrics": found.metrics} | values, len(task.points)) for k in range(len(task.points))]
-    return parts
+    values = {"metrics": found.metrics, "converged": found.converged, "seconds": found.seconds} | found.details
+    return [values] if task.path is None else _split(values, len(task.points))
 
 
 def run_once(model: Model, learner: Learner, d: int | None, seed: int, axes: dict[str, Any]) -> Outcome:
@@ -56,7 +55,7 @@ def _predictions(task: Task, learner: Learner) -> list[dict[str, Any]]:
         return [_described(predict(task.first.model, learner, throw=False, **task.first.axes))]
     axes = {name: np.array([point.axes[name] for point in task.points]) for name in task.first.axes}
     found = _described(predict(task.first.model, learner, throw=False, **axes))
-    return [_at(k, found, len(task.points)) for k in range(len(task.points))]
+    return _split(found, len(task.points))
 
 
 def _predicted(point: Point, learner: Learner) -> Prediction:
@@ -79,12 +78,18 @@ def _described(found: Prediction) -> dict[str, Any]:
     }
 
 
-def _at(k: int, values: dict[str, Any], count: int) -> dict[str, Any]:
-    """Point k of a line of `count`; what is the same for the whole line, such as its seconds, is so for each point."""
+def _split(values: dict[str, Any], count: int) -> list[dict[str, Any]]:
+    """The parts of a line of `count` points; what is the same for the whole line, such as its seconds, is so for each.
 
-    def part(value: Any) -> Any:
+    By columns, since a line of theory may have very many points.
+    """
+
+    def parts(value: Any) -> Iterable[Any]:
         if isinstance(value, dict):
-            return {name: part(inner) for name, inner in value.items()}
-        return value[k] if np.ndim(value) > 0 and len(value) == count else value
+            return _split(value, count) if value else repeat({}, count)
+        if np.ndim(value) == 0 or len(value) != count:
+            return repeat(value, count)
+        return value.tolist() if np.ndim(value) == 1 else value
 
-    return {name: part(value) for name, value in values.items()}
+    columns = [parts(value) for value in values.values()]
+    return [dict(zip(values, row, strict=True)) for row in zip(*columns, strict=True)]
