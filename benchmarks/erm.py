@@ -69,7 +69,7 @@ def message_passing(d: int, alpha: float) -> tuple[float, float, float]:
     """Milliseconds of one step, of its two products, and the ratio."""
     data = MODEL.sample(np.random.default_rng(0), d, alpha=alpha)
     output = MODEL.likelihood().with_loss(sv.losses.Huber(1.0)).denoiser(data.y)
-    signal = PenalisedSignal.of(sv.Ridge(0.1), MODEL.prior.mixture()).denoiser()
+    signal = PenalisedSignal.of(sv.Ridge(0.1), MODEL.prior).denoiser()
     w = np.zeros((d, 1))
 
     def products() -> None:

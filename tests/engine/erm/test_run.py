@@ -79,7 +79,7 @@ def test_every_step_follows_state_evolution(model, loss, penalty, alpha):
     """Message passing without damping, from w = 0 and V = 1, against the iterated equations."""
     d, steps, seeds = 800, 6, 8
     path = np.empty((seeds, steps + 1, 2))
-    evolution = Evolution(model.likelihood().with_loss(loss), PenalisedSignal.of(penalty, model.prior.mixture()))
+    evolution = Evolution(model.likelihood().with_loss(loss), PenalisedSignal.of(penalty, model.prior))
     for seed in range(seeds):
         rng = np.random.default_rng([seed, 7])
         data = model.sample(rng, d, alpha=alpha)

@@ -65,7 +65,9 @@ def empirical_risk(model: TwoSided, learner: ERM, **axes: np.ndarray) -> Predict
 
 def _solved(risk: ProximalEvolution, labels: Likelihood, known: Facts, alpha: np.ndarray) -> ProximalPoint:
     """The fixed points at every alpha > 0, and what is known without solving elsewhere."""
-    fixed = jax.tree.map(_as_array, risk)
+    traced = is_traced(risk)
+    # Without derivatives, where there are any.
+    fixed = jax.tree.map(lambda leaf: np.asarray(leaf, float), jax.lax.stop_gradient(risk) if traced else risk)
     starts = _starts(fixed, known)
     without = float(fixed.signal.penalty.strength) == 0
     separable = separability(labels) if without and fixed.output.loss.margin else 0.0
@@ -78,7 +80,7 @@ def _solved(risk: ProximalEvolution, labels: Likelihood, known: Facts, alpha: np
 
     # One alpha at a time: a common loop would run every point for as long as the slowest one takes.
     rows = [row(*each) for each in zip(alpha, fitted | (alpha == 0), strict=True)]
-    if is_traced(risk):
+    if traced:
         rows = [_moved(row, risk, value) for row, value in zip(rows, alpha, strict=True)]
         return jax.tree.map(lambda *column: jnp.stack(column), *rows)
     points = jax.tree.map(lambda *column: np.array(column), *rows)
@@ -166,8 +168,3 @@ def _report(points: ProximalPoint, known: Facts, margin: bool, sparse: bool) -> 
 def _metrics(known: Facts, margin: bool, sparse: bool, c: Any, q: Any, replicon: Any, loss: Any, active: Any) -> dict:
     metrics = estimate_metrics(known, margin, c, q) | {"training_loss": loss, "replicon": replicon}
     return metrics | ({"active_fraction": active} if sparse else {})
-
-
-def _as_array(leaf: Any) -> np.ndarray:
-    """A number as an array, without its derivative where it has one."""
-    return np.asarray(jax.lax.stop_gradient(leaf), dtype=float)

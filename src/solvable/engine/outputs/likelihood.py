@@ -102,12 +102,10 @@ class Likelihood:
         """Whether labels are +-1."""
         return self.values is not None and tuple(self.values) == _BINARY
 
-    @functools.cached_property
+    @property
     def slope(self) -> float | None:
         """a if the target is a z, else None."""
-        clean = self.target.numpy(_LINEAR[:, None])
-        slope = float(clean @ _LINEAR / (_LINEAR @ _LINEAR))
-        return slope if np.all(np.abs(clean - slope * _LINEAR) <= 1e-13 * (1 + np.abs(clean))) else None
+        return _linear_slope(self.target)
 
     @property
     def noiseless_linear(self) -> bool:
@@ -127,21 +125,30 @@ class Likelihood:
     def with_loss(self, loss: Loss) -> ProximalOutput:
         """These labels seen by a learner with a loss."""
         self.check(loss)
-        return ProximalOutput(loss, self._averaged(loss))
+        return ProximalOutput(loss, _averaged(self, loss.residual, loss.mirrored))
 
-    def _averaged(self, loss: Loss) -> LabelModel:
-        """The law in the form that is cheapest for this loss."""
-        if self.chance is not None:
-            return ClassLabels(np.array(_BINARY[::-1]), class_law(self.chance), loss.mirrored)
-        if self.values is not None:
-            edges, share = self.landscape.edges, self.share[::-1]
-            even = self.binary and np.allclose(edges, -edges[::-1]) and np.allclose(share, share[::-1, ::-1])
-            law = PiecewiseClasses(edges, share, np.float64(0.0))
-            return ClassLabels(self.values[::-1].copy(), law, loss.mirrored and bool(even))
-        if self.slope is not None and loss.residual:
-            p, beta, noise = (np.array(column, float) for column in zip(*self.components, strict=True))
-            return LinearLabels(p, self.slope * beta, noise)
-        return _curved(self.target, self.components, loss)
+
+@functools.lru_cache(maxsize=64)
+def _averaged(labels: Likelihood, residual: bool, mirrored: bool) -> LabelModel:
+    """The law in the form that is cheapest for losses of the residual, or others; `mirrored` if l(-y, -z) = l(y, z)."""
+    if labels.chance is not None:
+        return ClassLabels(np.array(_BINARY[::-1]), class_law(labels.chance), mirrored)
+    if labels.values is not None:
+        edges, share = labels.landscape.edges, labels.share[::-1]
+        even = labels.binary and np.allclose(edges, -edges[::-1]) and np.allclose(share, share[::-1, ::-1])
+        law = PiecewiseClasses(edges, share, np.float64(0.0))
+        return ClassLabels(labels.values[::-1].copy(), law, mirrored and bool(even))
+    if labels.slope is not None and residual:
+        p, beta, noise = (np.array(column, float) for column in zip(*labels.components, strict=True))
+        return LinearLabels(p, labels.slope * beta, noise)
+    return _curved(labels.target, labels.components, residual)
+
+
+@functools.lru_cache(maxsize=256)
+def _linear_slope(target: Target) -> float | None:
+    clean = target.numpy(_LINEAR[:, None])
+    slope = float(clean @ _LINEAR / (_LINEAR @ _LINEAR))
+    return slope if np.all(np.abs(clean - slope * _LINEAR) <= 1e-13 * (1 + np.abs(clean))) else None
 
 
 @functools.singledispatch
@@ -173,13 +180,13 @@ class Line(NamedTuple):
     coarse: np.ndarray
 
 
-def _curved(target: Target, parts: tuple[Component, ...], loss: Loss) -> CurvedLabels:
+def _curved(target: Target, parts: tuple[Component, ...], residual: bool) -> CurvedLabels:
     """Rows of z, and of the noise too for a loss that is not of the residual."""
     line = _line(target, float(min(noise for _, _, noise in parts)))
     label = target.numpy(line.z[:, None])
     rows = []
     for p, beta, noise in parts:
-        if loss.residual or noise == 0:
+        if residual or noise == 0:
             rows.append((p * line.weight, p * line.coarse, line.z, beta * label, np.full_like(line.z, noise)))
             continue
         xi, xi_weight = normal_trapezoid(0.5, 6.0)

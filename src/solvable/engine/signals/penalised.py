@@ -6,7 +6,6 @@ show. [thrampoulidis2018precise]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +13,7 @@ import jax
 import numpy as np
 
 from solvable.engine.sides import Field, Overlap, Signal, SignalStep
+from solvable.priors import Prior
 from solvable.priors.penalties import Lasso, Penalty, Shrinkage
 
 _LEAST_V = 1e-12
@@ -26,10 +26,10 @@ class PenalisedSignal(eqx.Module, Signal):
     mixture: Any
 
     @classmethod
-    def of(cls, penalty: Penalty, law: Sequence[tuple[float, float, float]]) -> PenalisedSignal:
-        """The signal of a penalty for a teacher of unit variance with the given components."""
+    def of(cls, penalty: Penalty, prior: Prior) -> PenalisedSignal:
+        """The signal of a penalty for weights of a prior."""
         # A ridge sees only the variance of the weights, which is one for every prior.
-        parts = law if isinstance(penalty, Lasso) else ((1.0, 0.0, 1.0),)
+        parts = prior.mixture() if isinstance(penalty, Lasso) else ((1.0, 0.0, 1.0),)
         return cls(penalty, tuple(np.array(column, float) for column in zip(*parts, strict=True)))
 
     def shrinkage(self, m_hat: Any, q_hat: Any, V_hat: Any) -> Shrinkage:

@@ -7,7 +7,9 @@ $E[w|B] = (I + A)^{-1} B$ and V = (I + A)^{-1}.
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,11 @@ class SeparableSignal(BayesSignal):
     def __init__(self, prior: Prior, directions: int = 1):
         self.prior, self.directions = prior, directions
         self.entropy = prior.entropy
+
+    @functools.cached_property
+    def _functions(self) -> tuple[Callable[..., np.ndarray], ...]:
         # Taking a method off an equinox module costs more than a small method itself: do it once.
-        self._mmse, self._overlap, self._potential = prior.mmse, prior.overlap, prior.potential
+        return self.prior.mmse, self.prior.overlap, self.prior.potential
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SeparableSignal) and (self.prior, self.directions) == (other.prior, other.directions)
@@ -47,16 +52,16 @@ class SeparableSignal(BayesSignal):
         return self.prior.dimension
 
     def mmse(self, qhat: np.ndarray) -> np.ndarray:
-        return self._mmse(qhat)
+        return self._functions[0](qhat)
 
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
-        return self._overlap(qhat)
+        return self._functions[1](qhat)
 
     def potential(self, qhat: np.ndarray) -> np.ndarray:
-        return self._potential(qhat)
+        return self._functions[2](qhat)
 
     def with_penalty(self, penalty: Penalty) -> PenalisedSignal:
-        return PenalisedSignal.of(penalty, self.prior.mixture())
+        return PenalisedSignal.of(penalty, self.prior)
 
     def average(self, field: Field) -> Overlap:
         precision = np.asarray(field.V_hat, float)
