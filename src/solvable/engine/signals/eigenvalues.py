@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.core.precision import float64
-from solvable.engine.signals.separable import precision_from_norm
 from solvable.engine.operators import PackedFeatures
 from solvable.engine.sides import SignalStep
+from solvable.engine.signals.separable import precision_from_norm
 from solvable.engine.signals.spectral import SpectralSignal
 from solvable.spectra import Law
 from solvable.spectra.convolution import free_sum

@@ -12,9 +12,9 @@ import functools
 import numpy as np
 
 from solvable.core.precision import float64
-from solvable.engine.signals.separable import precision_from_norm
 from solvable.engine.operators import DenseOnMatrices
 from solvable.engine.sides import SignalStep
+from solvable.engine.signals.separable import precision_from_norm
 from solvable.engine.signals.spectral import SpectralSignal
 from solvable.numerics.batches import in_batches, rounded_up_to_power
 from solvable.spectra import ProductWishart

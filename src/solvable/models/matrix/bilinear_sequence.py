@@ -20,6 +20,7 @@ from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter, checked_variance
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
+from solvable.engine.erm import ERM
 from solvable.engine.operators import DenseOnMatrices
 from solvable.engine.outputs.gaussian import GaussianOutput
 from solvable.engine.signals.singular_values import SingularValueSignal
@@ -54,6 +55,7 @@ class BilinearSequence(TwoSided):
     """
 
     axes = (Axis("alpha", "n/(dL)"),)
+    without = (ERM,)
     scaling: ClassVar[str] = "n = alpha d L, L = beta d"
     definitions: ClassVar[dict[str, str]] = {
         "estimation_error": "|S_hat - S*|_F^2 / (d L), the mean square error of an entry",

@@ -28,6 +28,7 @@ from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
+from solvable.engine.erm import ERM
 from solvable.engine.operators import Features, GaussianFeatures, PackedFeatures, QuadraticFeatures
 from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
 from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
@@ -57,6 +58,7 @@ class MatrixModel(TwoSided):
     """
 
     axes = (Axis("alpha", "n/d^2"),)
+    without = (ERM,)
     scaling: ClassVar[str] = "n = alpha d^2"
     definitions: ClassVar[dict[str, str]] = {
         "estimation_error": "|A_hat - A*|_F^2 / d",
