@@ -23,6 +23,12 @@ INFORMATION = {v["id"]: v for v in REFERENCE if v["what"] == "E[gout gout^T]"}
 WEAK = {v["id"]: v for v in REFERENCE if v["what"].startswith("weak recovery at M=0")}
 FIXED_POINTS = {v["id"]: v for v in REFERENCE if v["what"].startswith("state-evolution fixed point")}
 CORRELATED = np.array([[0.4, 0.1], [0.1, 0.3]])
+SLOW = ("A_tanh3", "A_z1z2z3", "weak_he2(z1)*z2+z3**2", "weak_z1**2+z2**2*z3**2")
+
+
+def marked(cases):
+    """The cases, the longest of three projections among the slow tests."""
+    return [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in cases]
 
 
 @functools.cache
@@ -42,7 +48,7 @@ def test_the_reference_values_are_all_used():
     assert (len(INFORMATION), len(WEAK), len(FIXED_POINTS)) == (17, 9, 8)
 
 
-@pytest.mark.parametrize("name", INFORMATION)
+@pytest.mark.parametrize("name", marked(INFORMATION))
 def test_information_against_independent_values(name):
     """E[g g^T] by independent code, reduced by hand to fewer dimensions for each target."""
     value = INFORMATION[name]
@@ -54,7 +60,7 @@ def test_information_against_independent_values(name):
     assert np.linalg.eigvalsh(found.information)[0] >= 0
 
 
-@pytest.mark.parametrize("name", WEAK)
+@pytest.mark.parametrize("name", marked(WEAK))
 def test_linearisation_against_independent_values(name):
     """The eigenvalues of E[G (x) G] at M = 0 and E[E[z|y] E[z|y]^T]."""
     value = WEAK[name]
@@ -69,7 +75,7 @@ def test_linearisation_against_independent_values(name):
     assert np.abs(found.trivial - trivial).max() <= 3 * max(found.error, value["T_error"]) + 1e-5
 
 
-@pytest.mark.parametrize("name", WEAK)
+@pytest.mark.parametrize("name", marked(WEAK))
 def test_label_law_against_independent_values(name):
     value = WEAK[name]
     r = len(value["M"])
@@ -124,7 +130,9 @@ def test_entropy_has_the_information_as_its_gradient(text, noise):
     assert slope == pytest.approx(expected, abs=3 * middle.error * np.abs(step).sum() + 2e-5)
 
 
-@pytest.mark.parametrize("text, noise", [*IDENTITIES, ("z1*z2+z3", 0.0), ("z1*z2*z3", 0.2)])
+@pytest.mark.parametrize(
+    "text, noise", [*IDENTITIES, pytest.param("z1*z2+z3", 0.0, marks=pytest.mark.slow), ("z1*z2*z3", 0.2)]
+)
 def test_nishimori_through_row_posteriors(text, noise):
     """E[g g^T] = E[V^-1 - V^-1 Cov V^-1], and E[(z - E z)(z - E z)^T] = E[Cov], over sampled rows."""
     this = channel(text, noise)
@@ -152,8 +160,17 @@ def test_nishimori_through_row_posteriors(text, noise):
     )
 
 
-@pytest.mark.parametrize("text, noise", [("tanh(z1)*z2+0.3*z1**2", 0.0), ("sign(z1)+sign(z2)", 0.0), ("z1**2+z2", 0.2)])
-@pytest.mark.parametrize("by_formula", [True, False])
+@pytest.mark.parametrize(
+    "text, noise, by_formula",
+    [
+        ("tanh(z1)*z2+0.3*z1**2", 0.0, True),
+        ("sign(z1)+sign(z2)", 0.0, True),
+        ("z1**2+z2", 0.2, True),
+        ("sign(z1)+sign(z2)", 0.0, False),
+        pytest.param("tanh(z1)*z2+0.3*z1**2", 0.0, False, marks=pytest.mark.slow),
+        pytest.param("z1**2+z2", 0.2, False, marks=pytest.mark.slow),
+    ],
+)
 def test_rotating_the_target_rotates_the_channel(text, noise, by_formula):
     """The channel of g(B u) at B^T M B is B^T E[g g^T] B; also for callables, whose breaks are looked for."""
     B = np.linalg.qr(np.random.default_rng(3).standard_normal((2, 2)))[0]
@@ -239,10 +256,10 @@ def brute(text: str, noise: float, y: float, omega: np.ndarray, V: np.ndarray) -
     [
         ("tanh(z1)*z2+0.3*z1**2", 0.0, [0.4, -0.6, 1.5]),
         ("tanh(z1)*z2+0.3*z1**2", 0.1, [0.4, -0.6, 1.5]),
-        ("tanh(z1)*z2+0.3*z1**2", 2.0, [0.4, -0.6, 1.5]),
+        pytest.param("tanh(z1)*z2+0.3*z1**2", 2.0, [0.4, -0.6, 1.5], marks=pytest.mark.slow),
         ("relu(z1)+relu(z2)", 0.0, [0.0, 0.0, 0.0]),
-        ("relu(z1)+relu(z2)", 0.05, [0.0, 0.3, 2.0]),
-        ("sign(z1+z2**2-1)", 0.0, [1.0, -1.0, 1.0]),
+        pytest.param("relu(z1)+relu(z2)", 0.05, [0.0, 0.3, 2.0], marks=pytest.mark.slow),
+        pytest.param("sign(z1+z2**2-1)", 0.0, [1.0, -1.0, 1.0], marks=pytest.mark.slow),
         ("sign(z1**2+z2**2-1)", 0.0, [1.0, -1.0, 1.0]),
         ("sign(z1)+sign(z2)", 0.5, [1.7, -0.3, 0.4]),
         ("z1*z2+z3", 0.0, [0.4, -0.6, 1.5]),
@@ -263,8 +280,17 @@ def test_posterior_rows_by_brute_force(text, noise, y):
         np.testing.assert_allclose(found.covariance[i], covariance, atol=0.015)
 
 
-@pytest.mark.parametrize("text, noise", [("tanh(z1)*z2+0.3*z1**2", 0.0), ("z1**2+z2", 0.01), ("z1*z2+z3", 0.0)])
-@pytest.mark.parametrize("scale", [0.02, 1e-3, 1e-5])
+NARROW = [
+    (text, noise, scale)
+    for text, noise in (("tanh(z1)*z2+0.3*z1**2", 0.0), ("z1**2+z2", 0.01), ("z1*z2+z3", 0.0))
+    for scale in (0.02, 1e-3, 1e-5)
+]
+QUICK = [("z1**2+z2", 0.01, 1e-5), ("z1*z2+z3", 0.0, 1e-3)]
+
+
+@pytest.mark.parametrize(
+    "text, noise, scale", [case if case in QUICK else pytest.param(*case, marks=pytest.mark.slow) for case in NARROW]
+)
 def test_narrow_posteriors_are_calibrated(text, noise, scale):
     """Where V is small, rows are solved as linear: the error of the mean is still what the covariance says."""
     this = channel(text, noise)
@@ -283,16 +309,22 @@ def test_narrow_posteriors_are_calibrated(text, noise, scale):
     assert ratio == pytest.approx(1, abs=4.5 * error.std() / np.sqrt(n) / claimed.mean() + 0.05)
 
 
-def test_information_of_narrow_posteriors():
+@pytest.mark.parametrize(
+    "scales",
+    [
+        pytest.param((0.1, 0.03, 0.01, 0.007, 0.005, 0.003, 1e-3, 1e-5), marks=pytest.mark.slow),
+        (1e-3, 1e-5),
+    ],
+)
+def test_information_of_narrow_posteriors(scales):
     """As V -> 0 without noise Tr(V E[g g^T]) -> 1: one label fixes one direction; the curve has no jump on the way."""
     this = channel("tanh(z1)*z2+0.3*z1**2")
-    scales = np.array([0.1, 0.03, 0.01, 0.007, 0.005, 0.003, 1e-3, 1e-5])
     values = [v * np.trace(information_at(this, (1 - v) * np.eye(2)).information) for v in scales]
     assert values[-1] == pytest.approx(1, abs=1e-3)
     assert np.all(np.abs(np.diff(values)) < 0.06) and np.all(np.array(values) < 1.001)
 
 
-@pytest.mark.parametrize("noise", [1e-6, 1e-4])
+@pytest.mark.parametrize("noise", [1e-6, pytest.param(1e-4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("text", ["tanh(z1)*z2+0.3*z1**2", "z1**2+z2**2", "sign(z1*z2)"])
 def test_little_noise_is_almost_none(text, noise):
     noisy, clean = information_at(channel(text, noise), CORRELATED), information_at(channel(text), CORRELATED)
@@ -326,7 +358,15 @@ def sampled_errors(this: Channel, M: np.ndarray, n: int, inner: int) -> dict[str
     return found
 
 
-@pytest.mark.parametrize("text", ["tanh(z1)*z2+0.3*z1**2", "sign(z1)+sign(z2)", "sign(z1**2+z2**2-1)", "z1*z2+z3"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tanh(z1)*z2+0.3*z1**2",
+        "sign(z1)+sign(z2)",
+        pytest.param("sign(z1**2+z2**2-1)", marks=pytest.mark.slow),
+        pytest.param("z1*z2+z3", marks=pytest.mark.slow),
+    ],
+)
 def test_prediction_errors_by_sampling(text):
     this = channel(text)
     r = this.projections

@@ -27,7 +27,9 @@ def given(text: str, noise: float = 0.0) -> KnownChannel:
     return KnownChannel(target, noise, np.eye(target.projections)[:, :1])
 
 
-@pytest.mark.parametrize("text", ["z1**2+sign(z1*z2*z3)", "he4(z1)+sign(z1*z2*z3)"])
+@pytest.mark.parametrize(
+    "text", ["z1**2+sign(z1*z2*z3)", pytest.param("he4(z1)+sign(z1*z2*z3)", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("M", OVERLAPS)
 def test_the_staircase_leaves_a_parity(text, M):
     """Given z1, the label reveals sign(z2 z3)."""
@@ -51,7 +53,7 @@ def test_the_threshold_after_the_first_step():
 
 
 @pytest.mark.parametrize("noise", [0.1, pytest.param(1.0, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("q", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("q", [0.0, pytest.param(0.5, marks=pytest.mark.slow), 0.9])
 def test_a_product_with_one_known_factor(noise, q):
     """y = z1 z2 + sqrt(D) xi given z1: E[g^2] = E_c[1 / (V + D / c^2)], c ~ N(0, 1)."""
     V = 1 - q
@@ -70,6 +72,7 @@ def test_a_product_without_noise_gives_the_other_factor():
     assert given("z1*z2", 0.1).pinned_mass(np.eye(1)) == 0
 
 
+@pytest.mark.slow
 def test_nothing_known_of_the_rest_says_what_the_label_says():
     """A label that does not depend on z1 is not changed by knowing it."""
     M = np.array([[0.4, 0.1], [0.1, 0.3]])
@@ -78,6 +81,7 @@ def test_nothing_known_of_the_rest_says_what_the_label_says():
     np.testing.assert_allclose(found.information, expected.information, atol=3 * (found.error + expected.error))
 
 
+@pytest.mark.slow
 def test_knowing_a_projection_never_hurts():
     """E[g g^T] given z1 is at least what it is at an overlap M that leaves z1 uncertain."""
     target = Target("tanh(z1)*z2+0.3*z1**2")

@@ -72,14 +72,19 @@ def test_what_is_no_law_is_refused(value):
 @pytest.mark.parametrize(
     ("density", "law"),
     [
-        (wishart_shaped(0.5), MarchenkoPastur(0.5)),
-        (wishart_shaped(1.0), MarchenkoPastur(1.0)),
-        (Density(lambda x: jnp.sqrt(8 - x**2), -np.sqrt(8), np.sqrt(8)), Semicircle(2.0)),
+        pytest.param(lambda: wishart_shaped(0.5), MarchenkoPastur(0.5), id="wishart", marks=pytest.mark.slow),
+        pytest.param(lambda: wishart_shaped(1.0), MarchenkoPastur(1.0), id="hard edge"),
+        pytest.param(
+            lambda: Density(lambda x: jnp.sqrt(8 - x**2), -np.sqrt(8), np.sqrt(8)),
+            Semicircle(2.0),
+            id="semicircle",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["wishart", "hard edge", "semicircle"],
 )
 def test_the_transforms_of_known_laws(density, law):
     """Also at 1e-6 from the support, where no quadrature with fixed nodes would do."""
+    density = density()
     z = jnp.array([0.3 + 1e-6j, 1 + 0.1j, 2 + 1e-3j, 5 + 0j, -3 + 0j])
 
     @jax.jit
@@ -99,17 +104,27 @@ def test_denoising_with_a_wishart_shaped_density():
     assert np.isclose(mmse(wishart_shaped(0.2), 0.1), 0.035391634449502066, rtol=1e-9)
 
 
-def test_denoising_with_a_uniform_density_and_two_bands():
-    """g is a logarithm; both formulas of the error agree, and the gap between the bands is found."""
-    law = Density(lambda x: jnp.where(jnp.abs(x) > 0.5, 1.0, 0.0), -1, 1)
+def two_bands() -> Density:
+    return Density(lambda x: jnp.where(jnp.abs(x) > 0.5, 1.0, 0.0), -1, 1)
+
+
+def test_a_uniform_density_on_two_bands():
+    """g is a logarithm, and the gap between the bands is found."""
+    law = two_bands()
     assert np.allclose(law.gaps, [[-0.5, 0.5]])
     z = np.array([0.7 + 1e-7j, 0.2 + 0j, 3 + 0j])
     exact = np.log((z + 1) / (z + 0.5)) + np.log((z - 0.5) / (z - 1))
     assert np.allclose(transform(law, z), exact, rtol=1e-12)
-    for D in (1e-3, 0.3):
-        found = free_sum(law, D)
-        assert np.isclose(found.weight.sum(), 1, atol=1e-10)
-        assert np.isclose(*mmse_forms(law, found), atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("D", [1e-3, 0.3])
+def test_denoising_with_two_bands(D):
+    """Both formulas of the error agree."""
+    law = two_bands()
+    found = free_sum(law, D)
+    assert np.isclose(found.weight.sum(), 1, atol=1e-10)
+    assert np.isclose(*mmse_forms(law, found), atol=1e-10)
 
 
 def test_kinks_tables_and_point_masses_inside():

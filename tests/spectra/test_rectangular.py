@@ -124,6 +124,7 @@ def test_derivatives_and_arrays():
     assert np.allclose(slopes, (above - below) / (2 * step), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_denoising_a_matrix_of_any_singular_values():
     """A matrix with singular values of three kinds in a random basis: the error of the shrunk ones is as predicted."""
     law, beta, kappa, d = Discrete([0.0, 1.0, 4.0], [0.5, 0.3, 0.2]), 1.5, 0.3, 200

@@ -80,6 +80,10 @@ def test_information_is_the_slope_of_the_entropy():
 def test_random_labels_say_nothing():
     found = Logit(0.0).scalar_information(V)
     assert np.all(found.information == 0) and np.allclose(found.entropy, -np.log(2), atol=1e-12)
+
+
+@pytest.mark.slow
+def test_nothing_is_learned_from_random_labels():
     model = sv.MultiIndex(Logit(0.0))
     assert sv.predict(model, sv.BayesOptimal(), alpha=10.0)["overlap"] == 0
     assert np.isinf(sv.thresholds(model)["weak_recovery"])

@@ -156,7 +156,7 @@ def test_posterior_of_the_staircase_against_sampling():
     assert np.allclose(found.mean[0], first / total, atol=0.01)
 
 
-@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-6])
+@pytest.mark.parametrize("size", [1.0, pytest.param(1e-3, marks=pytest.mark.slow), 1e-6])
 @pytest.mark.parametrize("name", CHANNELS)
 def test_moments_are_derivatives_of_log_Z(name, size):
     """grad log Z = V^-1 (mean - omega) and d mean / d omega = Cov V^-1, for V large and small."""
@@ -212,6 +212,12 @@ CASES = [
 ]
 
 
+SAMPLED = [
+    pytest.param(*case, marks=pytest.mark.slow) if isinstance(case, tuple) and case[1] == "full" else case
+    for case in CASES
+]
+
+
 @functools.cache
 def information(name, kind):
     return information_at(channel(name), overlap(channel(name).projections, kind))
@@ -233,7 +239,7 @@ def test_information_is_twice_the_slope_of_the_entropy(name, kind):
     assert here.error < 3e-3 * np.abs(here.information).max()
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize(("name", "kind"), SAMPLED)
 def test_averages_against_sampling(name, kind):
     """E[g g^T] and E[log Z] over sampled (omega, y); and Nishimori: E[g g^T] = E[V^-1 - V^-1 Cov V^-1]."""
     c = channel(name)
@@ -458,7 +464,7 @@ def test_predictions_against_sampling(name):
             c.predictor.classify(Omega, V)
 
 
-@pytest.mark.parametrize(("name", "kind"), CASES)
+@pytest.mark.parametrize(("name", "kind"), SAMPLED)
 def test_prediction_errors_against_sampling(name, kind):
     c = channel(name)
     r, n = c.projections, 20_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def test_linear_information_against_scipy(components, q):
     assert linear(components).scalar_information(np.array([1 - q])).information[0] == pytest.approx(expected, rel=1e-7)
 
 
-@pytest.mark.parametrize("q", [0.3, 0.9, 0.995])
+@pytest.mark.parametrize("q", [0.3, 0.9, pytest.param(0.995, marks=pytest.mark.slow)])
 def test_nonlinear_information_against_scipy(q):
     """Of |z| each side of the kink is half a Gaussian: N(y; +-omega, S) Phi((y V +- omega D) / (S s)), S = V + D."""
     V = 1 - q
@@ -76,6 +77,11 @@ def test_nonlinear_information_against_scipy(q):
     assert found == pytest.approx(fisher(evidence_and_slope, q, 20.0), rel=1e-6)
 
 
+def bell(x, variance):
+    """The Gaussian density, quicker on scalars than SciPy's."""
+    return math.exp(-x * x / (2 * variance)) / math.sqrt(2 * math.pi * variance)
+
+
 @pytest.mark.parametrize("V", [1.0, 0.2, 1e-3])
 def test_nonlinear_posterior_against_scipy(V):
     y, omega = np.array([-3.0, 0.02, 0.6, 1.5]), np.array([0.5, 0.1, -0.55, 0.4])
@@ -84,8 +90,8 @@ def test_nonlinear_posterior_against_scipy(V):
         reach = 9 * np.sqrt(V)
 
         def weight(z, power=0, i=i):
-            density = sum(p * norm.pdf(y[i], b * abs(z), np.sqrt(noise)) for p, b, noise in OUTLIERS)
-            return z**power * density * norm.pdf(z, omega[i], np.sqrt(V))
+            density = sum(p * bell(y[i] - b * abs(z), noise) for p, b, noise in OUTLIERS)
+            return z**power * density * bell(z - omega[i], V)
 
         ends = sorted(
             [
@@ -108,7 +114,7 @@ def test_nonlinear_posterior_against_scipy(V):
 
 
 def test_the_generic_mixture_of_z_agrees_with_the_closed_form():
-    V = np.exp(-np.array([0.05, 1.0, 3.0, 6.0, 12.0]))
+    V = np.exp(-np.array([0.05, 3.0, 12.0]))
     generic = NoisyMixture(landscape(Target("z")), TWO_SIGNS)
     one, other = linear(TWO_SIGNS).scalar_information(V), generic.scalar_information(V)
     assert np.allclose(one.information, other.information, rtol=1e-7)
@@ -161,7 +167,7 @@ def test_fewer_nodes_change_next_to_nothing(channel):
 
 
 def test_absolute_labels_with_fewer_nodes():
-    V = np.exp(-np.array([0.1, 1.0, 3.0, 4.7, 8.0, 15.0]))
+    V = np.exp(-np.array([0.1, 4.7, 15.0]))
     fine, coarse = absolute().scalar_information(V), absolute().scalar_information(V, 0.7)
     assert np.allclose(fine.information, coarse.information, rtol=2e-6)
 
