@@ -139,8 +139,8 @@ class Signal(abc.ABC):
     def denoiser(self, operator: Any) -> SignalDenoiser:
         """The denoiser of signals that this operator measures."""
 
-    def with_penalty(self, penalty: Any) -> Signal:
-        """The same weights sought by a learner with a penalty."""
+    def with_penalty(self, penalty: Any) -> Any:
+        """The same weights sought by a learner with a penalty, a `PenalisedSignal`."""
         raise NotSolvable(
             f"empirical risk minimisation with the penalty {penalty} is not known for weights of {self!r}."
         )

@@ -197,7 +197,7 @@ def logistic(y, z):
     "model, written, built_in",
     [
         pytest.param(OUTLIERS, huber, "huber:0.8", id="huber", marks=pytest.mark.slow),
-        pytest.param(OUTLIERS, absolute, "absolute", id="absolute"),
+        pytest.param(OUTLIERS, absolute, "absolute", id="absolute", marks=pytest.mark.slow),
         pytest.param(SIGN, hinge, "hinge", id="hinge", marks=pytest.mark.slow),
         pytest.param(SIGN, logistic, "logistic", id="logistic", marks=pytest.mark.slow),
     ],

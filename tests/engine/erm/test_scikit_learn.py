@@ -90,16 +90,9 @@ SETTINGS = {
     "pinball": (OUTLIERS, pinball, sv.Lasso(S), lambda s, n: QuantileRegressor(quantile=0.7, alpha=s / n), 1e-5),
 }
 
-PINBALL = [
-    pytest.mark.slow,
-    pytest.mark.xfail(
-        strict=True, reason="splitting does not settle on kinks with an l1 penalty: risk too high by 2e-4"
-    ),
-]
-
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*:UserWarning")
-@pytest.mark.parametrize("name", [pytest.param(n, marks=PINBALL) if n == "pinball" else n for n in SETTINGS])
+@pytest.mark.parametrize("name", SETTINGS)
 def test_same_weights_on_the_same_data(name):
     model, loss, penalty, estimator, tolerance = SETTINGS[name]
     X, y = data(model)
