@@ -23,7 +23,7 @@ INFORMATION = {v["id"]: v for v in REFERENCE if v["what"] == "E[gout gout^T]"}
 WEAK = {v["id"]: v for v in REFERENCE if v["what"].startswith("weak recovery at M=0")}
 FIXED_POINTS = {v["id"]: v for v in REFERENCE if v["what"].startswith("state-evolution fixed point")}
 CORRELATED = np.array([[0.4, 0.1], [0.1, 0.3]])
-SLOW = ("A_tanh3", "A_z1z2z3", "weak_he2(z1)*z2+z3**2", "weak_z1**2+z2**2*z3**2")
+SLOW = ("A_tanh3", "A_z1z2z3", "A_z1z2z3_D.2", "weak_z1*z2*z3", "weak_he2(z1)*z2+z3**2", "weak_z1**2+z2**2*z3**2")
 
 
 def marked(cases):
@@ -164,7 +164,7 @@ def test_nishimori_through_row_posteriors(text, noise):
     "text, noise, by_formula",
     [
         ("tanh(z1)*z2+0.3*z1**2", 0.0, True),
-        ("sign(z1)+sign(z2)", 0.0, True),
+        pytest.param("sign(z1)+sign(z2)", 0.0, True, marks=pytest.mark.slow),
         ("z1**2+z2", 0.2, True),
         ("sign(z1)+sign(z2)", 0.0, False),
         pytest.param("tanh(z1)*z2+0.3*z1**2", 0.0, False, marks=pytest.mark.slow),
@@ -285,7 +285,7 @@ NARROW = [
     for text, noise in (("tanh(z1)*z2+0.3*z1**2", 0.0), ("z1**2+z2", 0.01), ("z1*z2+z3", 0.0))
     for scale in (0.02, 1e-3, 1e-5)
 ]
-QUICK = [("z1**2+z2", 0.01, 1e-5), ("z1*z2+z3", 0.0, 1e-3)]
+QUICK = [("z1*z2+z3", 0.0, 1e-3)]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_narrow_posteriors_are_calibrated(text, noise, scale):
     "scales",
     [
         pytest.param((0.1, 0.03, 0.01, 0.007, 0.005, 0.003, 1e-3, 1e-5), marks=pytest.mark.slow),
-        (1e-3, 1e-5),
+        (1e-5,),
     ],
 )
 def test_information_of_narrow_posteriors(scales):

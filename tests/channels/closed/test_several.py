@@ -206,8 +206,9 @@ def overlap(r, kind):
 SLOW_AVERAGES = ("sphere", "three signs", "majority")
 CASES = [
     *((name, "diagonal") for name in CHANNELS if name != "sphere"),
-    *((name, "full") for name in CHANNELS if name not in (*SLOW_AVERAGES, "staircase")),
+    *((name, "full") for name in ("parity", "noisy parity", "two signs")),
     ("sphere", "isotropic"),
+    *(pytest.param(name, "full", marks=pytest.mark.slow) for name in ("product", "noisy product", "circle")),
     *(pytest.param(name, "full", marks=pytest.mark.slow) for name in SLOW_AVERAGES),
 ]
 
