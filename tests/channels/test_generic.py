@@ -131,7 +131,11 @@ def test_entropy_has_the_information_as_its_gradient(text, noise):
 
 
 @pytest.mark.parametrize(
-    "text, noise", [*IDENTITIES, pytest.param("z1*z2+z3", 0.0, marks=pytest.mark.slow), ("z1*z2*z3", 0.2)]
+    "text, noise",
+    [
+        *IDENTITIES,
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("z1*z2+z3", 0.0), ("z1*z2*z3", 0.2))),
+    ],
 )
 def test_nishimori_through_row_posteriors(text, noise):
     """E[g g^T] = E[V^-1 - V^-1 Cov V^-1], and E[(z - E z)(z - E z)^T] = E[Cov], over sampled rows."""
@@ -332,6 +336,7 @@ def test_little_noise_is_almost_none(text, noise):
     assert -1e-5 < loss < 5 * np.sqrt(noise)
 
 
+@pytest.mark.slow
 def test_noise_costs_information():
     values = [
         np.trace(information_at(channel("tanh(z1)*z2+0.3*z1**2", D), CORRELATED).information) for D in (0.0, 0.1, 10)

@@ -465,7 +465,15 @@ def test_predictions_against_sampling(name):
             c.predictor.classify(Omega, V)
 
 
-@pytest.mark.parametrize(("name", "kind"), SAMPLED)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow)
+        if isinstance(case, tuple) and case[0] in ("staircase", "majority")
+        else case
+        for case in SAMPLED
+    ],
+)
 def test_prediction_errors_against_sampling(name, kind):
     c = channel(name)
     r, n = c.projections, 20_000
