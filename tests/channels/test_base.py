@@ -100,7 +100,7 @@ def test_errors_are_estimated_when_they_are_asked_for():
     assert given.error.tolist() == [1e-3, 1e-3] and given.entropy_error.tolist() == [1e-4, 1e-4]
 
 
-@pytest.mark.parametrize("name", ["probit", "noisy", "linear mixture"])
+@pytest.mark.parametrize("name", ["probit", pytest.param("noisy", marks=pytest.mark.slow), "linear mixture"])
 def test_one_projection_has_the_shapes_of_several(name):
     channel = MAKERS[name]()
     rng = np.random.default_rng(0)

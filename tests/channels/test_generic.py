@@ -23,7 +23,7 @@ INFORMATION = {v["id"]: v for v in REFERENCE if v["what"] == "E[gout gout^T]"}
 WEAK = {v["id"]: v for v in REFERENCE if v["what"].startswith("weak recovery at M=0")}
 FIXED_POINTS = {v["id"]: v for v in REFERENCE if v["what"].startswith("state-evolution fixed point")}
 CORRELATED = np.array([[0.4, 0.1], [0.1, 0.3]])
-SLOW = ("A_tanh3", "A_z1z2z3", "weak_he2(z1)*z2+z3**2", "weak_z1**2+z2**2*z3**2")
+SLOW = ("A_tanh3", "A_z1z2z3", "A_z1z2z3_D.2", "weak_z1*z2*z3", "weak_he2(z1)*z2+z3**2", "weak_z1**2+z2**2*z3**2")
 
 
 def marked(cases):
@@ -131,7 +131,11 @@ def test_entropy_has_the_information_as_its_gradient(text, noise):
 
 
 @pytest.mark.parametrize(
-    "text, noise", [*IDENTITIES, pytest.param("z1*z2+z3", 0.0, marks=pytest.mark.slow), ("z1*z2*z3", 0.2)]
+    "text, noise",
+    [
+        *IDENTITIES,
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in (("z1*z2+z3", 0.0), ("z1*z2*z3", 0.2))),
+    ],
 )
 def test_nishimori_through_row_posteriors(text, noise):
     """E[g g^T] = E[V^-1 - V^-1 Cov V^-1], and E[(z - E z)(z - E z)^T] = E[Cov], over sampled rows."""
@@ -164,7 +168,7 @@ def test_nishimori_through_row_posteriors(text, noise):
     "text, noise, by_formula",
     [
         ("tanh(z1)*z2+0.3*z1**2", 0.0, True),
-        ("sign(z1)+sign(z2)", 0.0, True),
+        pytest.param("sign(z1)+sign(z2)", 0.0, True, marks=pytest.mark.slow),
         ("z1**2+z2", 0.2, True),
         ("sign(z1)+sign(z2)", 0.0, False),
         pytest.param("tanh(z1)*z2+0.3*z1**2", 0.0, False, marks=pytest.mark.slow),
@@ -285,7 +289,7 @@ NARROW = [
     for text, noise in (("tanh(z1)*z2+0.3*z1**2", 0.0), ("z1**2+z2", 0.01), ("z1*z2+z3", 0.0))
     for scale in (0.02, 1e-3, 1e-5)
 ]
-QUICK = [("z1**2+z2", 0.01, 1e-5), ("z1*z2+z3", 0.0, 1e-3)]
+QUICK = [("z1*z2+z3", 0.0, 1e-3)]
 
 
 @pytest.mark.parametrize(
@@ -313,7 +317,7 @@ def test_narrow_posteriors_are_calibrated(text, noise, scale):
     "scales",
     [
         pytest.param((0.1, 0.03, 0.01, 0.007, 0.005, 0.003, 1e-3, 1e-5), marks=pytest.mark.slow),
-        (1e-3, 1e-5),
+        (1e-5,),
     ],
 )
 def test_information_of_narrow_posteriors(scales):
@@ -332,6 +336,7 @@ def test_little_noise_is_almost_none(text, noise):
     assert -1e-5 < loss < 5 * np.sqrt(noise)
 
 
+@pytest.mark.slow
 def test_noise_costs_information():
     values = [
         np.trace(information_at(channel("tanh(z1)*z2+0.3*z1**2", D), CORRELATED).information) for D in (0.0, 0.1, 10)

@@ -69,7 +69,7 @@ def test_posterior_of_absolute_is_two_cut_gaussians(noise):
         assert np.allclose(found.variance, variance, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("noise", [0.1, 2.0])
+@pytest.mark.parametrize("noise", [0.1, pytest.param(2.0, marks=pytest.mark.slow)])
 def test_information_of_absolute_against_a_dense_grid(noise):
     for i, q in enumerate(Q):
         V = 1 - q

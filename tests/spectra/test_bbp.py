@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -44,31 +43,35 @@ def test_a_spiked_rectangular_matrix(theta):
 
 
 def test_thresholds_of_other_edges():
-    """g diverges at a point mass and at a jump of the density, and is 3/2 at the end of (1 - x^2) 3/4."""
+    """g diverges at a point mass."""
     found = bbp.added_spike(Discrete([-1.0, 1.0]), 0.1)
     assert found.threshold == 0
     assert np.isclose(found.location, (0.1 + np.sqrt(4.01)) / 2)
-    assert np.isclose(bbp.added_spike(Density(lambda x: 1 - x**2, -1, 1), 0.2).threshold, 2 / 3, rtol=1e-8)
 
 
 @pytest.mark.slow
-def test_the_threshold_of_a_density_with_a_jump():
+def test_thresholds_of_densities():
+    """g diverges at a jump of the density, and is 3/2 at the end of (1 - x^2) 3/4."""
+    assert np.isclose(bbp.added_spike(Density(lambda x: 1 - x**2, -1, 1), 0.2).threshold, 2 / 3, rtol=1e-8)
     assert bbp.added_spike(Density(lambda x: 1.0, 0, 1), 0.2).threshold == 0
 
 
 def test_derivatives_and_arrays():
-    """Values and slopes for several strengths at once."""
+    """Values and slopes along directions in (theta, D), for several at once."""
+    theta, D = np.array([0.0, 1.0, 2.0, 2.0, 5.0]), np.full(5, 1.5)
+    direction = np.array([[1.0, 0.0]] * 3 + [[0.0, 1.0]] * 2)
+    spike = lambda theta, D: bbp.added_spike(Semicircle(D), theta)  # noqa: E731
+    slope = jax.jit(jax.vmap(lambda theta, D, along: jax.jvp(spike, (theta, D), (along[0], along[1]))))
+    found, slopes = slope(theta, D, direction)
+    assert np.allclose(found.overlap, np.maximum(1 - 1.5 / np.maximum(theta, 1e-9) ** 2, 0))
+    assert np.allclose(slopes.location[2:4], [1 - 1.5 / 4, 1 / 2])
+    assert np.allclose(slopes.overlap[2:4], [2 * 1.5 / 8, -1 / 4])
 
-    def spike(theta, D):
-        found = bbp.added_spike(Semicircle(D), theta)
-        return jnp.stack([found.location, found.overlap]), found.overlap
 
-    theta = np.array([0.0, 1.0, 2.0, 5.0])
-    slopes, overlaps = jax.jit(jax.vmap(jax.jacrev(spike, (0, 1), has_aux=True), (0, None)))(theta, 1.5)
-    by_theta, by_D = (np.asarray(slope)[2] for slope in slopes)
-    assert np.allclose([by_theta[0], by_D[0]], [1 - 1.5 / 4, 1 / 2])
-    assert np.allclose([by_theta[1], by_D[1]], [2 * 1.5 / 8, -1 / 4])
-    assert np.allclose(overlaps, np.maximum(1 - 1.5 / np.maximum(theta, 1e-9) ** 2, 0))
+@pytest.mark.slow
+def test_derivatives_backwards():
+    slopes = jax.grad(lambda theta, D: bbp.added_spike(Semicircle(D), theta).location, (0, 1))(2.0, 1.5)
+    assert np.allclose(slopes, [1 - 1.5 / 4, 1 / 2])
 
 
 @pytest.mark.slow

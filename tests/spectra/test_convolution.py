@@ -81,12 +81,17 @@ def test_the_edges_of_two_bulks():
     assert np.allclose(u + D * np.real(transform(law, u + 0j)), expected, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_semicircle_stays_one():
     s, D = 2.0, 0.7
     found = on_numpy(Semicircle(s), D)
     assert np.allclose(found.density, np.sqrt(4 * (s + D) - found.x**2) / (2 * np.pi * (s + D)), atol=1e-12)
     assert np.isclose(mmse_of(Semicircle(s), found), s * D / (s + D), rtol=1e-12)
-    y = np.array([-1.0, 0.3])
+    assert np.isclose(mmse(Semicircle(s), D), s * D / (s + D), rtol=1e-12)
+
+
+def test_a_semicircle_is_shrunk_linearly():
+    s, D, y = 2.0, 0.7, np.array([-1.0, 0.3])
     assert np.allclose(shrink(Semicircle(s), D, y, 1e-11).values, y * s / (s + D), rtol=1e-10)
 
 
@@ -118,16 +123,25 @@ def test_the_subordinate_of_any_eigenvalue(name):
 
 
 def test_whole_arrays_of_noise_and_of_laws_with_their_derivatives():
-    """The slopes by rho and by D at the first point are measured between the next four."""
+    """The slopes by rho and by D at the first two points, which are one, are measured between the next four."""
     step = 1e-4
-    rho = np.append(0.5 + step * np.array([0, 1, -1, 0, 0]), [0.2, 1.0, 1.7, 0.5])
-    D = np.append(0.6 + step * np.array([0, 0, 0, 1, -1]), [0.1, 0.6, 2.0, 0.0])
-    together = jax.jit(jax.vmap(jax.value_and_grad(lambda r, D: mmse(MarchenkoPastur(r), D), (0, 1))))
-    values, slopes = together(rho, D)
-    measured = [(values[1] - values[2]) / (2 * step), (values[3] - values[4]) / (2 * step)]
-    assert np.allclose([slope[0] for slope in slopes], measured, rtol=1e-6)
+    rho = np.append(0.5 + step * np.array([0, 0, 1, -1, 0, 0]), [0.2, 1.0, 1.7, 0.5])
+    D = np.append(0.6 + step * np.array([0, 0, 0, 0, 1, -1]), [0.1, 0.6, 2.0, 0.0])
+    along = np.eye(2)[[0, 1] + [0] * 8]
+    error = lambda r, D: mmse(MarchenkoPastur(r), D)  # noqa: E731
+    values, slopes = jax.jit(jax.vmap(lambda r, D, a: jax.jvp(error, (r, D), (a[0], a[1]))))(rho, D, along)
+    measured = [(values[2] - values[3]) / (2 * step), (values[4] - values[5]) / (2 * step)]
+    assert np.allclose(slopes[:2], measured, rtol=1e-6)
     laws = [(MarchenkoPastur(float(r)), float(v)) for r, v in zip(rho[:-1], D, strict=False)]
     assert np.allclose(values, [*(mmse_of(law, on_numpy(law, v)) for law, v in laws), 0])
+
+
+@pytest.mark.slow
+def test_derivatives_backwards():
+    step, error = 1e-4, lambda r, D: mmse(MarchenkoPastur(r), D)
+    slopes = jax.jit(jax.grad(error, (0, 1)))(0.5, 0.6)
+    measured = [(error(0.5 + a, 0.6 + b) - error(0.5 - a, 0.6 - b)) / (2 * step) for a, b in step * np.eye(2)]
+    assert np.allclose(slopes, measured, rtol=1e-6)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ from solvable.spectra.rectangular_denoising import (
     optimal_singular_values_of,
     rectangular_mmse,
     rectangular_mmse_forms,
+    rectangular_mmse_of,
 )
 
 VALUES = json.loads((Path(__file__).parents[1] / "reference" / "quadratic_values.json").read_text())
@@ -153,5 +154,6 @@ def test_bad_products_are_refused():
 @pytest.mark.parametrize("entry", DENOISING)
 def test_reference_values(entry):
     rho, beta, kappa = (entry["params"][name] for name in ("rho", "beta", "kappa"))
-    found = rectangular_mmse(ProductWishart(rho, beta), beta, kappa)
+    law = ProductWishart(rho, beta)
+    found = rectangular_mmse_of(law, noisy(law, beta, kappa))
     assert float(found) == pytest.approx(entry["value"], abs=entry["tol"])

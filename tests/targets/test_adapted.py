@@ -53,12 +53,17 @@ def test_adapted_basis(text, expected):
     np.testing.assert_allclose(adapted_basis(Target(text)), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(("text", "expected"), ADAPTED[:4])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [*ADAPTED[2:4], *(pytest.param(*case, marks=pytest.mark.slow) for case in ADAPTED[:2])],
+)
 def test_adapted_basis_of_values(text, expected):
     np.testing.assert_allclose(adapted_basis(values_only(Target(text))), expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("text", ["sign(z1*z2)", "tanh(z1)", "relu(z1) - relu(z2)"])
+@pytest.mark.parametrize(
+    "text", [pytest.param("sign(z1*z2)", marks=pytest.mark.slow), "tanh(z1)", "relu(z1) - relu(z2)"]
+)
 def test_a_rotated_function_is_turned_back(text):
     typed = Target(text)
     r = typed.projections

@@ -133,9 +133,20 @@ def grow(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
     )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(st.recursive(LEAVES, grow, max_leaves=8))
 def test_text_round_trips(tree):
+    check_round_trip(tree)
+
+
+@pytest.mark.slow
+@settings(max_examples=400, deadline=None, derandomize=True, database=None)
+@given(st.recursive(LEAVES, grow, max_leaves=8))
+def test_more_texts_round_trip(tree):
+    check_round_trip(tree)
+
+
+def check_round_trip(tree):
     tree = Operation("*", (tree, Variable(2)))
     text = str(tree)
     assert parse(text) == tree

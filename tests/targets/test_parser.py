@@ -201,9 +201,23 @@ TOKENS = "z z1 z2 z9 pi 0 1 2 0.5 1e3 1e99 + - * / ** // < <= == != ( ) , . = ab
 TOKENS += "lambda if else for in not and is True : [ ] ' \" ^ @ \\ # _ 1j 0x1 1_0"
 
 
-@settings(max_examples=250, deadline=None, derandomize=True, database=None)
-@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*TOKENS.split(), " "]), max_size=30).map("".join)))
+ANY_TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*TOKENS.split(), " "]), max_size=30).map("".join))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@given(ANY_TEXT)
 def test_any_text_parses_or_raises_target_error(text):
+    check_any_text(text)
+
+
+@pytest.mark.slow
+@settings(max_examples=500, deadline=None, derandomize=True, database=None)
+@given(ANY_TEXT)
+def test_more_texts_parse_or_raise_target_error(text):
+    check_any_text(text)
+
+
+def check_any_text(text):
     try:
         expression = parse(text)
     except TargetError as error:

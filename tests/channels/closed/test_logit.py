@@ -107,6 +107,7 @@ def test_labels_are_drawn_with_the_right_odds():
     assert abs(np.mean(y == 1) - p) < 4 * np.sqrt(p * (1 - p) / len(z))
 
 
+@pytest.mark.slow
 def test_predictions_are_those_of_the_clean_label():
     found = sv.predict(sv.MultiIndex(Logit(2.0)), sv.BayesOptimal(), alpha=3.0)
     q = float(found["overlap"])

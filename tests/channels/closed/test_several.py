@@ -206,8 +206,9 @@ def overlap(r, kind):
 SLOW_AVERAGES = ("sphere", "three signs", "majority")
 CASES = [
     *((name, "diagonal") for name in CHANNELS if name != "sphere"),
-    *((name, "full") for name in CHANNELS if name not in (*SLOW_AVERAGES, "staircase")),
+    *((name, "full") for name in ("parity", "noisy parity", "two signs")),
     ("sphere", "isotropic"),
+    *(pytest.param(name, "full", marks=pytest.mark.slow) for name in ("product", "noisy product", "circle")),
     *(pytest.param(name, "full", marks=pytest.mark.slow) for name in SLOW_AVERAGES),
 ]
 
@@ -464,7 +465,15 @@ def test_predictions_against_sampling(name):
             c.predictor.classify(Omega, V)
 
 
-@pytest.mark.parametrize(("name", "kind"), SAMPLED)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        pytest.param(*case, marks=pytest.mark.slow)
+        if isinstance(case, tuple) and case[0] in ("staircase", "majority")
+        else case
+        for case in SAMPLED
+    ],
+)
 def test_prediction_errors_against_sampling(name, kind):
     c = channel(name)
     r, n = c.projections, 20_000

@@ -287,7 +287,7 @@ def test_an_invertible_target_gives_z_away():
 
 
 @pytest.mark.parametrize("q", Q)
-@pytest.mark.parametrize("text", quick("relu(z)", "he4(z)"))
+@pytest.mark.parametrize("text", quick("relu(z)"))
 def test_the_error_estimate_is_honest(text, q):
     """What finer rules change is within what coarser ones do."""
     coarse, here, fine = (information(text, f).information[Q.index(q)] for f in (0.7, 1.0, 1.6))

@@ -166,8 +166,9 @@ def test_fewer_nodes_change_next_to_nothing(channel):
     assert np.allclose(fine.information, coarse.information, rtol=1e-8)
 
 
-def test_absolute_labels_with_fewer_nodes():
-    V = np.exp(-np.array([0.1, 4.7, 15.0]))
+@pytest.mark.parametrize("depth", [1.0, *(pytest.param(x, marks=pytest.mark.slow) for x in (0.1, 3.0, 4.7, 8.0, 15.0))])
+def test_absolute_labels_with_fewer_nodes(depth):
+    V = np.exp(-np.array([depth]))
     fine, coarse = absolute().scalar_information(V), absolute().scalar_information(V, 0.7)
     assert np.allclose(fine.information, coarse.information, rtol=2e-6)
 
