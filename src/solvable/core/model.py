@@ -93,6 +93,7 @@ class Model(_Named):
     - `size`: what the size of a run is called, None for a model that has none besides its axes.
     - `definitions`: each metric's meaning in one line.
     - `without`: learners registered for a base class that do not apply to this one.
+    - `references`: publications about this model that a pair registered for a base class does not name.
 
     A model that can be simulated has `sample`, and `stream` for the learners that see fresh samples one after another.
     """
@@ -103,6 +104,7 @@ class Model(_Named):
     size: ClassVar[str | None] = "d"
     definitions: ClassVar[dict[str, str]] = {}
     without: ClassVar[tuple[type[Learner], ...]] = ()
+    references: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)

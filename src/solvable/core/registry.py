@@ -183,9 +183,10 @@ def matrix() -> dict[tuple[type[Model], type[Learner]], tuple[bool, bool]]:
 
 
 def references_of(model: type[Model], learner: type[Learner]) -> tuple[str | Publication, ...]:
-    """The publications behind a pair: those of its theory, its algorithm and its thresholds, each once."""
+    """The publications behind a pair: those of the model, its theory, its algorithm and its thresholds, each once."""
     entries = [_lookup(table, model, learner) for table in (_theories, _simulations, _pair_thresholds)]
-    return tuple(dict.fromkeys(key for entry in entries if entry is not None for key in entry.references))
+    found = [key for entry in entries if entry is not None for key in entry.references]
+    return tuple(dict.fromkeys([*check_references(model.references), *found] if found else []))
 
 
 def _lookup(table: dict, model: type[Model], learner: type[Learner]) -> Any:

@@ -56,6 +56,7 @@ class BilinearSequence(TwoSided):
 
     axes = (Axis("alpha", "n/(dL)"),)
     without = (ERM,)
+    references = ("erba2024bilinear",)
     scaling: ClassVar[str] = "n = alpha d L, L = beta d"
     definitions: ClassVar[dict[str, str]] = {
         "estimation_error": "|S_hat - S*|_F^2 / (d L), the mean square error of an entry",

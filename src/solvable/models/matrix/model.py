@@ -59,6 +59,7 @@ class MatrixModel(TwoSided):
 
     axes = (Axis("alpha", "n/d^2"),)
     without = (ERM,)
+    references = ("maillard2024bayes", "xu2025fundamental")
     scaling: ClassVar[str] = "n = alpha d^2"
     definitions: ClassVar[dict[str, str]] = {
         "estimation_error": "|A_hat - A*|_F^2 / d",
