@@ -13,7 +13,6 @@ from solvable.models.matrix.nuclear.scaling import (
     effective_rank,
     fitted_exponents,
     predicted_exponents,
-    rank_exponent,
     width_phases,
 )
 from solvable.models.matrix.nuclear.width import WidthTheory, width_limited
@@ -178,8 +177,6 @@ def test_several_solutions_are_marked(theory):
 def test_the_effective_rank_and_its_exponents():
     assert np.allclose(effective_rank(LAW, LAW.eigenvalues(SIZE)[::-1][[0, 9, 99]]), [1, 10, 100])
     assert effective_rank(LAW, 0.0) == SIZE
-    assert rank_exponent(1.25, 2.5, 0.0) == pytest.approx(0.8)
-    assert rank_exponent(1.25, 4.0, 0.0) == 1 and rank_exponent(1.25, 1.0, 0.0) == 0
     # Lost eigenvalues and noise balance: the error is the effective rank to the power 1 - 2 gamma.
     predicted = predicted_exponents(1.25)
     assert predicted["estimation_error"] == pytest.approx(predicted["effective_rank"] * predicted["error_of_width"])

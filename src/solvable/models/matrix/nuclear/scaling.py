@@ -43,11 +43,6 @@ def effective_rank(law: PowerLaw, theta: np.ndarray | float) -> np.ndarray:
         return np.minimum((law.values[-1] / np.asarray(theta, float)) ** (1 / law.gamma), size)
 
 
-def rank_exponent(gamma: float, samples: float, penalty: float) -> float:
-    """log_d k_eff for n = d^`samples` and a penalty d^`penalty`; 0 where not even the largest eigenvalue is learned."""
-    return float(np.clip((samples - penalty - 1.5) / gamma, 0.0, 1.0))
-
-
 def predicted_exponents(gamma: float) -> dict[str, float]:
     """The exponents of the three laws: see `fitted_exponents` for the names."""
     return {
