@@ -59,7 +59,14 @@ def test_internal_links_resolve(page):
         assert not anchor or anchor in headings(file), f"{page_name(page)} links to a missing heading: {link}"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if RUNNABLE.search(p.read_text())], ids=page_name)
+def runnable() -> list:
+    """The pages with code to run; those of the families, which compile much, in the slow set."""
+    slow = {True: (pytest.mark.slow,), False: ()}
+    pages = [page for page in PAGES if RUNNABLE.search(page.read_text())]
+    return [pytest.param(page, id=page_name(page), marks=slow[page.parent.name == "models"]) for page in pages]
+
+
+@pytest.mark.parametrize("page", runnable())
 def test_runnable_blocks_run(page, tmp_path):
     """The blocks of a page run in order in one fresh process, as a reader would paste them, and print what it shows."""
     program = "import matplotlib\nmatplotlib.use('Agg')\n" + "\n".join(RUNNABLE.findall(page.read_text()))

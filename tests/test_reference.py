@@ -24,6 +24,8 @@ SLOW_TO_TABULATE = {
     ("tanh(2*z)", 0.01): "saturation cut by small noise takes many nodes",
     ("abs(z)", 0.0001): "noisy channel used nowhere else",
     ("exp(z/2)", 0.3): "noisy channel used nowhere else",
+    ("relu(z)", 0.05): "noisy channel used nowhere else",
+    ("z**2", 0.25): "noisy channel used nowhere else",
     ("sign(z)", 0.5): "noisy channel used nowhere else",
     ("z + 0.5*sin(5*z)", 0.0): "many branches",
     ("cos(2*z)", 0.0): "many branches",

@@ -80,6 +80,7 @@ def test_second_run_loads_what_the_first_has_written(filled: tuple[Path, str, di
     assert json.loads(printed)["converged"] is True
 
 
+@pytest.mark.slow
 def test_no_cache_gives_the_same_output(filled: tuple[Path, str, dict[str, bytes]], tmp_path: Path) -> None:
     assert output(start(tmp_path, "--no-compile-cache", *PREDICT)) == filled[1]
     assert list(tmp_path.iterdir()) == []
@@ -149,6 +150,7 @@ def test_the_users_own_settings_of_jax_stay(tmp_path: Path) -> None:
     assert kept["TF_CPP_MIN_LOG_LEVEL"] == "0"
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_made_is_no_error(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -31,7 +31,7 @@ def test_fixed_points_are_those_of_the_curve(target, noise, alpha):
         np.testing.assert_allclose(found.free_entropy, known.free_entropy, atol=1e-7, rtol=1e-6)
 
 
-@pytest.mark.parametrize("target", ["abs(z)", "sign(z)", "z**3 - 3*z"])
+@pytest.mark.parametrize("target", ["abs(z)", "sign(z)", pytest.param("z**3 - 3*z", marks=pytest.mark.slow)])
 def test_thresholds_are_those_of_the_curve(target):
     model = MultiIndex(target)
     found, known = continued(model.channel).thresholds(), model.solver().thresholds()

@@ -122,6 +122,7 @@ def test_the_subordinate_of_any_eigenvalue(name):
     assert np.allclose(outside.real + D * np.real(transform(law, outside.real + 0j)), y, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_whole_arrays_of_noise_and_of_laws_with_their_derivatives():
     """The slopes by rho and by D at the first two points, which are one, are measured between the next four."""
     step = 1e-4

@@ -99,6 +99,7 @@ def test_the_transforms_of_known_laws(density, law):
     assert np.allclose(density.eigenvalues(50), law.eigenvalues(50), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_denoising_with_a_wishart_shaped_density():
     """The value is that of an independent solution of the cubic for the transform."""
     assert np.isclose(mmse(wishart_shaped(0.2), 0.1), 0.035391634449502066, rtol=1e-9)

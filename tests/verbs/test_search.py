@@ -63,6 +63,7 @@ def test_the_best_ridge_may_be_negative(alpha, best, error):
     assert error is None or found.prediction["estimation_error"] == pytest.approx(error, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_scale_and_penalty_together_with_the_bound():
     learner = sv.ERM(sv.losses.Tukey(2.0), sv.Ridge(0.1))
     found = sv.optimize(OUTLIERS, learner, over=("scale", "penalty"), alpha=10.0)

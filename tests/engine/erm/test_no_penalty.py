@@ -84,7 +84,12 @@ def test_a_minimum_at_infinity_says_what_to_try():
 
 
 @pytest.mark.parametrize(
-    "loss, alpha", [(insensitive, 0.6), (insensitive, 2.0), pytest.param(shifted, 0.5, marks=pytest.mark.slow)]
+    "loss, alpha",
+    [
+        pytest.param(insensitive, 0.6, marks=pytest.mark.slow),
+        (insensitive, 2.0),
+        pytest.param(shifted, 0.5, marks=pytest.mark.slow),
+    ],
 )
 def test_losses_with_other_minima_do_not_interpolate(loss, alpha):
     found, weak = (sv.predict(LINEAR, sv.ERM(loss, strength), alpha=alpha) for strength in (0.0, 1e-5))
@@ -138,6 +143,7 @@ def test_a_vanishing_lasso_is_the_least_l1_norm(loss, noise, alpha):
     assert soft_moments(low, tau, 1.0, 0.2)[1:] == pytest.approx((found.order_parameters["m"], q), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_small_lasso_is_near_its_limit():
     model = sv.MultiIndex("z", noise=0.05, prior=SPARSE)
     weak, found = (sv.predict(model, sv.ERM("square", sv.Lasso(s)), alpha=0.5) for s in (1e-5, 0.0))
@@ -209,6 +215,7 @@ def test_runs_find_the_largest_margin(loss, precision):
     assert nnls(touching.T, found.estimate)[1] < 1e-3 * np.linalg.norm(found.estimate)
 
 
+@pytest.mark.slow
 def test_runs_find_the_least_norm_of_a_loss_that_ignores_small_residuals():
     data, found = fitted(LINEAR, insensitive, sv.Ridge(0.0), 1.2)
     residual = data.y - data.X @ found.estimate

@@ -71,8 +71,8 @@ def test_runs_agree_with_theory(model, loss, penalty, alpha, d, seeds):
     ("model", "loss", "penalty", "alpha"),
     [
         (OUTLIERS, Huber(1.0), Ridge(0.1), 3.0),
-        (SIGNS, Logistic(), Ridge(0.1), 3.0),
-        (SPARSE, Huber(0.5), Lasso(0.2), 1.0),
+        pytest.param(SIGNS, Logistic(), Ridge(0.1), 3.0, marks=pytest.mark.slow),
+        pytest.param(SPARSE, Huber(0.5), Lasso(0.2), 1.0, marks=pytest.mark.slow),
     ],
 )
 def test_every_step_follows_state_evolution(model, loss, penalty, alpha):

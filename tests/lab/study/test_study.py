@@ -109,6 +109,7 @@ def test_a_hard_target_is_said_to_be_hard(hard):
     assert hard.exact.dataset["alpha"].values.max() >= 1.5 and np.isinf(hard.thresholds["algorithmic"])
 
 
+@pytest.mark.slow
 def test_several_projections(tmp_path):
     found = study("sign(z1*z2)", out=tmp_path, alpha=[1.0, 4.5], **SMALL)
     text = (tmp_path / "report.md").read_text()

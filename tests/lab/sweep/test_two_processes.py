@@ -31,6 +31,7 @@ print("finished")
 LEARNERS = [sweep_toys.Slow(0.005), toy.Ridge()]
 
 
+@pytest.mark.slow
 def test_two_sweeps_at_once(tmp_path):
     both = [start(CODE, str(tmp_path / "shared"), stdin=subprocess.PIPE) for _ in range(2)]
     for process in both:

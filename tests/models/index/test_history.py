@@ -27,7 +27,7 @@ QUESTIONS = [
     *((SPARSE, what) for what in (0.4, 0.7)),
     *((ABSOLUTE, what) for what in (0.7, "thresholds", 1.1)),
 ]
-SLOW_QUESTIONS = [
+MORE_QUESTIONS = [
     *((GENERIC, what) for what in (0.8, 3.0, 1.3)),
     *((SIGN, what) for what in (0.8, 2.0)),
     *((SATURATING, what) for what in (0.8, "thresholds", 2.0)),
@@ -71,7 +71,9 @@ def elsewhere(questions: list) -> dict[str, str]:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("questions", [QUESTIONS, pytest.param(SLOW_QUESTIONS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "questions", [pytest.param(QUESTIONS, marks=pytest.mark.slow), pytest.param(MORE_QUESTIONS, marks=pytest.mark.slow)]
+)
 def test_no_bit_depends_on_what_was_asked_before(questions):
     here, there = answers(questions, LEARNERS), elsewhere(questions[::-1])
     assert here.keys() == there.keys()

@@ -262,6 +262,7 @@ def alphas():
     return st.floats(0.0, 3.0, allow_subnormal=False)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None, derandomize=True)
 @given(model=st.sampled_from(list(EVERY.values())), first=alphas(), second=alphas())
 def test_learning_never_gets_worse_with_more_samples(model, first, second):
@@ -339,6 +340,7 @@ def test_an_array_of_alpha_gives_what_single_calls_give(model):
                     assert value == pytest.approx(getattr(together, group)[key][index], rel=1e-9, abs=1e-11), key
 
 
+@pytest.mark.slow
 def test_a_function_gives_the_same_numbers_as_its_formula():
     function = sv.MultiIndex(lambda z: jnp.abs(z[0]))
     alpha = np.linspace(0.0, 1.4, 15)

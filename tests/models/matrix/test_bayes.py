@@ -72,7 +72,7 @@ def test_many_samples(noise):
         (sv.QuadraticNetwork(0.5), 0.375),
         (sv.QuadraticNetwork(1.0), 0.5),
         (sv.QuadraticNetwork(3.0), 0.5),
-        (sv.MatrixSensing([-2.0, -1.0, 1.0, 2.0]), 0.375),
+        pytest.param(sv.MatrixSensing([-2.0, -1.0, 1.0, 2.0]), 0.375, marks=pytest.mark.slow),
         (sv.MatrixSensing(sv.spectra.Discrete([-1.0, 0.0, 1.0, 2.0], [0.1, 0.7, 0.1, 0.1])), 0.24),
     ],
 )

@@ -125,6 +125,7 @@ def test_gradient_descent(entry):
     assert excess[1] < excess[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", chosen("rank", ("mse", "fit")))
 def test_narrow_students(entry):
     params = entry["params"]

@@ -134,6 +134,7 @@ def test_the_solution_solves_independent_equations(rho, alpha, noise, penalty):
     assert found["training_loss"] == pytest.approx(D / (4 * epsilon**2) + penalty * parts["K"], rel=1e-7)
 
 
+@pytest.mark.slow
 def test_every_regime_is_solved_or_flagged():
     rng = np.random.default_rng(1)
     for law in (MarchenkoPastur(0.02), MarchenkoPastur(1.0), MIXED):

@@ -182,6 +182,7 @@ def test_the_effective_rank_and_its_exponents():
     assert predicted["estimation_error"] == pytest.approx(predicted["effective_rank"] * predicted["error_of_width"])
 
 
+@pytest.mark.slow
 def test_a_grid_of_widths_and_samples():
     found = width_phases(LAW, 0.1, lambda a: 0.1 * np.sqrt(a), np.array([4, SIZE]), np.array([0.05, 100.0]))
     assert found["estimation_error"].shape == (2, 2)
@@ -191,6 +192,7 @@ def test_a_grid_of_widths_and_samples():
         width_phases(LAW, 0.1, 0.1, np.array([0, 5]), np.array([1.0]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("above", [-0.1, 0.1, 1.0])
 def test_the_upper_part_is_that_of_a_convolution_cut_there(above):
     law, D = MarchenkoPastur(0.3), 0.05
