@@ -126,6 +126,8 @@ SLOW = {
     "lasso, gaussian",
     "logistic, logit",
     "cubic target",
+    "curved target",
+    "tukey",
 }
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SETTINGS]
 
