@@ -17,6 +17,7 @@ from solvable.core.errors import bad_parameter
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.engine.cosines import cosines
 from solvable.engine.signals.trace import Thresholded, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
 from solvable.models.matrix.learners import NuclearNorm
@@ -25,16 +26,19 @@ from solvable.models.matrix.recovery import interpolation_point, least_trace_rec
 from solvable.spectra import Discrete, Law
 
 _ROUNDING = 1e-13
-METRICS: tuple[str, ...] = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
+ERRORS = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
 
 
 class NuclearPoints(NamedTuple):
-    """The solution at each alpha: D, u, theta, b = 2 alpha - Df, the integrals, the metrics, how it ended."""
+    """The solution at each alpha: D, u, theta, b = 2 alpha - Df, m = <S, A*>/d, q = |S|_F^2/d, the integrals, the
+    metrics, how it ended."""
 
     D: np.ndarray
     u: np.ndarray
     theta: np.ndarray
     b: np.ndarray
+    m: np.ndarray
+    q: np.ndarray
     integrals: Thresholded
     metrics: dict[str, np.ndarray]
     residual: np.ndarray
@@ -87,11 +91,27 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
         label_variance = 2 * float(law.second_moment) + noise
         training_error = np.where(alpha > 0, fit / alpha, label_variance if penalty > 0 else 0.0)
     mse, K = found.integrals.mse, found.integrals.K
-    metrics = dict(zip(METRICS, (mse, 2 * mse, training_error, fit + penalty * K, found.integrals.rank), strict=True))
+    power, rank = float(law.second_moment), found.integrals.rank
+    m, q = overlap_and_square(power, mse, found.D, found.integrals.Df, theta, K, rank)
+    errors = dict(zip(ERRORS, (mse, 2 * mse, training_error, fit + penalty * K, rank), strict=True))
+    metrics = cosines(m, q, power) | errors
     status = np.where(found.solved, int(Status.CONVERGED), int(Status.MAX_STEPS))
     return NuclearPoints(
-        found.D, found.u, theta, b, found.integrals, metrics, found.residual, status, found.evaluations
+        found.D, found.u, theta, b, m, q, found.integrals, metrics, found.residual, status, found.evaluations
     )
+
+
+def overlap_and_square(
+    power: float, mse: Any, D: Any, Df: Any, theta: Any, K: Any, rank: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""$\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$, with $e = D\,Df - \theta K$.
+
+    For the eigenvalues of S are f(x) = x - theta or 0, so that int x f = int f^2 + theta K, and E[A*|R] = x - 2 D h.
+    """
+    with np.errstate(invalid="ignore"):
+        known, more = power - mse, D * Df - theta * K
+        m, q = (np.where(rank > 0, np.maximum(known + part, 0.0), 0.0) for part in (more, 2 * more))
+    return m, q
 
 
 def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
@@ -158,11 +178,14 @@ def uncertainties(law: Law, points: NuclearPoints, penalty: float, alpha: np.nda
     error_Df = error + _ROUNDING + points.residual
     from_Df = _response(points, alpha, 2 * points.theta * error_Df, np.zeros_like(alpha))
     from_mse = _response(points, alpha, np.zeros_like(alpha), error_mse)
-    total = {name: np.zeros_like(alpha) for name in METRICS}
+    total = {name: np.zeros_like(alpha) for name in points.metrics}
     for dD, dtheta in (from_Df, from_mse):
         for name, change in _changes(points, penalty, alpha, dD, dtheta, 0.0).items():
             total[name] += np.abs(change)
     total["rank"] += error_Df
+    error_m = error_mse + (D + np.where(solved, points.theta, 0.0) * np.sqrt(scale)) * error_Df
+    for name, change in _turned(points, error_m, -2 * error_m).items():
+        total[name] += np.abs(change)
     total["training_loss"] += penalty * error_Df * np.sqrt(scale)
     return {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
 
@@ -190,7 +213,17 @@ def _changes(
         K = t.H * dD - t.rank * dtheta
         rank = t.density * ((theta - points.u) / D * dD - dtheta)
         loss = fit + penalty * K + dpenalty * t.K
-    return dict(zip(METRICS, (mse, 2 * mse, fit / alpha, loss, rank), strict=True))
+        more = t.Df * dD + 2 * D * (t.G * dD - t.H * dtheta) - t.K * dtheta - theta * K
+        errors = dict(zip(ERRORS, (mse, 2 * mse, fit / alpha, loss, rank), strict=True))
+    return _turned(points, more - mse, 2 * more - mse) | errors
+
+
+def _turned(points: NuclearPoints, dm: np.ndarray, dq: np.ndarray) -> dict[str, np.ndarray]:
+    """How the cosines change with m and q."""
+    cosine, there = points.metrics["cosine"], points.m > 0
+    with np.errstate(all="ignore"):
+        change = np.where(there, cosine * (dm / points.m - dq / (2 * points.q)), 0.0)
+    return {"cosine": change, "squared_overlap": 2 * cosine * change}
 
 
 def _width_share(width: Any, law: Law) -> float | None:
@@ -211,11 +244,13 @@ def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: 
     from solvable.models.matrix.nuclear.width import width_limited
 
     found = width_limited(law, noise, penalty, share, alpha)
-    mse, fit = found["estimation_error"], found["fit"]
+    mse, fit, power = found["estimation_error"], found["fit"], float(law.second_moment)
     with np.errstate(divide="ignore", invalid="ignore"):
-        metrics = (mse, 2 * mse, fit / alpha, fit + found["reg"], found["rank"])
+        errors = (mse, 2 * mse, fit / alpha, fit + found["reg"], found["rank"])
+    parts = (found[name] for name in ("divergence", "theta", "trace", "rank"))
+    m, q = overlap_and_square(power, mse, found["delta"] ** 2, *parts)
     return Prediction(
-        metrics=dict(zip(METRICS, metrics, strict=True)),
+        metrics=cosines(m, q, power) | dict(zip(ERRORS, errors, strict=True)),
         order_parameters={name: found[name] for name in ("delta", "theta", "epsilon")},
         status=found["status"],
         residual=found["residual"],

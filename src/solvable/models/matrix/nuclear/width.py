@@ -55,7 +55,8 @@ def width_limited(law: Law, noise: float, penalty: float, share: float, alpha: n
     """The student of rank at most share x d, for an array of alpha; share = 1 is no limit.
 
     Keys: delta, theta, epsilon (infinite where the student interpolates), estimation_error, fit (sum of squared
-    residuals over d^2), reg (penalty x mean eigenvalue), rank (share of positive eigenvalues), residual, status.
+    residuals over d^2), reg (penalty x mean eigenvalue), trace (mean eigenvalue), divergence (D_f), rank (share of
+    positive eigenvalues), residual, status.
     """
     return WidthTheory(law).solve(noise, penalty, share, alpha)
 
@@ -192,15 +193,20 @@ def _outputs(point: _Point, noise: float, penalty: float, status: Status) -> dic
     if status == Status.CONVERGED and not residual < _RESIDUAL:
         status = Status.MAX_STEPS
     fit = 0.0 if point.slack == 0 else (point.delta * point.slack) ** 2
-    reg = penalty * (point.kept.first - point.theta * point.kept.mass) if point.kept.mass else 0.0
+    kept = point.kept
+    trace, divergence = 0.0, 0.0
+    if kept.mass:
+        trace, divergence = kept.first - point.theta * kept.mass, 2 * (kept.cross - point.theta * kept.hilbert)
     return {
         "delta": point.delta,
         "theta": point.theta,
         "epsilon": 1 / (2 * point.slack) if point.slack > 0 else math.inf,
         "estimation_error": point.error,
         "fit": fit,
-        "reg": reg,
-        "rank": point.kept.mass,
+        "reg": penalty * trace,
+        "trace": trace,
+        "divergence": divergence,
+        "rank": kept.mass,
         "residual": residual,
         "status": int(status),
     }
