@@ -15,6 +15,7 @@ from solvable.core.precision import float64
 from solvable.core.registry import TheoryEntry, find_theory
 from solvable.core.results import Prediction, guarded, leading_arrays, reshaped, stacked
 from solvable.core.status import Status
+from solvable.verbs.lookup import looked_up
 
 # What one point of a grid may raise without taking the others down. Errors about the pair or the parameters
 # (NotSolvable, TargetError, ValueError) concern every point and are never swallowed.
@@ -38,7 +39,7 @@ def predict(model: Model, learner: Learner, throw: bool = True, **axes: Any) -> 
     """
     check_model(model)
     check_learner(learner)
-    entry = find_theory(model, learner)
+    entry = looked_up(find_theory, model, learner)
     if is_traced(axes):
         return _traced(entry, model, learner, axes)
     arrays, shape = check_axes(model, axes)

@@ -13,7 +13,7 @@ import xarray as xr
 from solvable.core.errors import bad_parameter
 from solvable.lab.curve.agreement import Agreement, largest_deviation
 from solvable.lab.curve.entries import has_entries
-from solvable.lab.curve.files import load_dataset, save_dataset
+from solvable.lab.curve.files import check_ending, load_dataset, save_dataset, write_whole
 from solvable.lab.curve.selection import THRESHOLD, select, threshold_names
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 THEORY, SIMULATION = "_theory", "_simulation"
-COMPARED = ("squared_overlap", "cosine", "generalization_error", "estimation_error")
+COMPARED = ("squared_overlap", "cosine", "overlap", "generalization_error", "estimation_error")
 """What learners are compared by, unless told: each means the same for all of them."""
 NOT_METRICS = ("converged", "status", "failed", "iterations", "consistent")
 """What else ends in `_theory` or `_simulation`: how a computation ended."""
@@ -185,7 +185,13 @@ class Curve:
         return save_figure(self, self.metric_or_default(metric), path, x, kind)
 
     def save(self, path: str | Path) -> Path:
-        """Write the curve to a netCDF file whose content is protected by checksums."""
+        """Write the curve to a file, whole or not at all: netCDF or CSV after its ending.
+
+        A netCDF file (.nc) holds everything, protected by checksums, and `load` reads it. A table (.csv) holds what
+        `to_dataframe` does, for other programs.
+        """
+        if check_ending(path) == ".csv":
+            return write_whole(path, lambda partial: self.to_dataframe().to_csv(partial, index=False))
         return save_dataset(self.dataset, path)
 
     @classmethod
