@@ -28,7 +28,7 @@ import numpy as np
 from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior
 from solvable.channels.closed.base import ClosedChannel, kronecker, weighted_square
 from solvable.channels.closed.discrete import density
-from solvable.channels.closed.parity import Parity
+from solvable.channels.closed.signs import Parity
 from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 from solvable.numerics.gaussian_many import omega_rule

@@ -21,7 +21,6 @@ import numpy as np
 from solvable.channels.base import Linearisation
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.solvers.branches import Branches, Point
-from solvable.engine.stability import growing_overlap, support, trivial_directions, zero_level
 from solvable.numerics.subspaces import complement
 
 LARGEST_GAIN = 1e3
@@ -51,7 +50,7 @@ def staircase(branches: Branches) -> list[LearnedStep]:
     while U.shape[1] < r:
         basis = complement(U)
         # How much of U is known does not change which directions its knowledge makes trivial.
-        new = trivial_directions(branches.output.linearisation(0.5 * U @ U.T, basis))
+        new = branches.output.linearisation(0.5 * U @ U.T, basis).trivial_directions()
         if new.shape[1]:
             steps.append(LearnedStep(new, alpha, "trivial", error))
         else:
@@ -80,8 +79,8 @@ def _next_easy(branches: Branches, U: np.ndarray, alpha: float) -> tuple[np.ndar
     basis = complement(U)
     # Exact knowledge of U is the most that helps: no smaller alpha than this can do.
     known = _with_known(branches.output, U)
-    best = growing_overlap(known)[0]
-    if best <= zero_level(known):
+    best = known.growing_overlap()[0]
+    if best <= known.zero_level:
         return None
     least = max(alpha, 1 / best)
     onset = _onset(branches, U, basis, least, None)
@@ -91,9 +90,9 @@ def _next_easy(branches: Branches, U: np.ndarray, alpha: float) -> tuple[np.ndar
         if found is None:
             return None
         onset, width = found
-    _, push = growing_overlap(onset.lin)
+    _, push = onset.lin.growing_overlap()
     error = onset.alpha * onset.lin.error / onset.rate + width
-    return support(onset.lin, push), onset.alpha, error
+    return onset.lin.support(push), onset.alpha, error
 
 
 def _with_known(output: PosteriorOutput, U: np.ndarray) -> Linearisation:
@@ -119,7 +118,7 @@ def _onset(branches: Branches, U: np.ndarray, basis: np.ndarray, alpha: float, b
     point = branches.climb(alpha, before, within=U) if U.shape[1] else None
     output = branches.output
     lin = _with_known(output, U) if point is None else linearised_at(output, point, basis)
-    rate = growing_overlap(lin)[0]
+    rate = lin.growing_overlap()[0]
     return _Onset(alpha, alpha * rate - 1, rate, lin, point)
 
 
