@@ -28,9 +28,9 @@ import numpy as np
 
 from solvable.channels.losses.quadrature import COARSE, Panel, panel
 from solvable.core.status import Status
-from solvable.engine.evolution import Evolution
 from solvable.engine.outputs.proximal import Averages, ProximalOutput
-from solvable.engine.signals.penalised import PenalisedSignal
+from solvable.engine.sides import Evolution
+from solvable.engine.signals.separable import PenalisedSignal
 from solvable.numerics.fixed_point import solve_fixed_point
 from solvable.priors.penalties import Shrinkage
 

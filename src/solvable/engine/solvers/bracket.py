@@ -19,8 +19,7 @@ import numpy as np
 
 from solvable.core.status import Status
 from solvable.engine.sides import BayesOutput, BayesSignal
-from solvable.engine.solvers.base import FixedPoints, Solver
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 
 _LARGEST = 1e12
 """The qhat from which on mmse = dimension / qhat."""

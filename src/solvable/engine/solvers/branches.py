@@ -184,22 +184,9 @@ class Branches:
             inner = child.uninformed_point(gain)
         else:
             inner = child.climb(gain, start.inner if start is not None else None, rest.T @ remaining)
-        return Point(
-            gain,
-            M + rest @ inner.M @ rest.T,
-            *empty,
-            inner.value,
-            inner.value_error,
-            inner.status,
-            inner.residual,
-            inner.uncertainty,
-            inner.radius,
-            inner.speed,
-            inner.evaluations,
-            rate + inner.rate,
-            exact,
-            inner,
-        )
+        M = M + rest @ inner.M @ rest.T
+        U, L = empty
+        return dataclasses.replace(inner, M=M, U=U, L=L, rate=rate + inner.rate, exact=exact, inner=inner, model=None)
 
 
 def _known(U: np.ndarray, gain: float) -> Point:

@@ -13,9 +13,9 @@ import itertools
 import numpy as np
 
 from solvable.channels.base import Channel, TargetChannel
+from solvable.engine.solvers.base import Thresholds
 from solvable.engine.solvers.branches import Branches, Point
 from solvable.engine.solvers.staircase import LARGEST_GAIN, LearnedStep
-from solvable.engine.thresholds import Thresholds
 
 _JUMP = 0.03
 """A change of Tr M between neighbouring gains, beyond what its speed at both explains, that is looked into."""
