@@ -34,11 +34,11 @@ def illinois(function: Callable[..., np.ndarray], low: Any, high: Any, *args: np
 
 
 def regula_falsi(
-    function: Callable[..., np.ndarray],
+    function: Callable[..., Any],
     low: Any,
     high: Any,
     *args: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray] | None = None,
+    ends: tuple[Any, Any] | None = None,
     tolerance: Any = 1e-12,
     precision: float = 1e-13,
     halve_every: int = 0,
