@@ -13,7 +13,7 @@ import numpy as np
 
 from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior, TargetChannel
 from solvable.channels.levels.averages import Narrowness, information, narrow_information, second_moments, sums
-from solvable.channels.levels.fibres import coordinate_rule
+from solvable.channels.levels.fibres import coordinate_rule, tensor_rule
 from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
@@ -240,10 +240,8 @@ class KnownChannel(LevelSetAverages):
         k = self.directions.shape[1]
         known = self._surface.planes[:k]
         rules = [coordinate_rule(planes, np.zeros(0), 0.0, _STEP / fineness, _RADIUS) for planes in known]
-        nodes = np.stack(np.meshgrid(*[x for x, _ in rules], indexing="ij"), -1).reshape(-1, k)
-        weight = np.stack(np.meshgrid(*[w * normal_density(x) for x, w in rules], indexing="ij"), -1).prod(-1).ravel()
-        chosen = np.sum(nodes**2, 1) < _RADIUS**2
-        nodes, weight = nodes[chosen], weight[chosen] / weight[chosen].sum()
+        nodes, weight = tensor_rule([(x, w * normal_density(x)) for x, w in rules], _RADIUS)
+        weight = weight / weight.sum()
         resolution = Resolution.of(self.projections, fineness * _FINENESS[self.projections])
         found: dict[Any, list[Any]] = {}
         for node, chance in zip(nodes, weight, strict=True):

@@ -19,7 +19,7 @@ import numpy as np
 
 from solvable.channels.base import Posterior
 from solvable.channels.closed.discrete import DiscreteChannel, Regions
-from solvable.channels.closed.peaked import peaked_nodes, shares
+from solvable.channels.closed.peaked import mixture_moments, peaked_nodes, shares
 from solvable.numerics.orthants import log_quadrant, positive_counts, quadrant, same_sign, standardised
 
 
@@ -156,9 +156,6 @@ def _by_orthants(Omega: np.ndarray, V: np.ndarray, group: tuple[int, ...]) -> Po
         points.append(np.concatenate([signs[0] * size[..., None], centre + shift], -1))
         spreads.append(covariance.reshape(n, -1, 2, 2))
     log_Z, share = shares(np.concatenate(log_weights, 1))
-    points = np.concatenate(points, 1)
-    mean = (share[:, None, :] @ points)[:, 0]
-    offset = points - mean[:, None]
-    covariance = offset.transpose(0, 2, 1) @ (share[..., None] * offset)
+    mean, covariance = mixture_moments(share, np.concatenate(points, 1))
     covariance[:, 1:, 1:] += np.einsum("nl,nlij->nij", share, np.concatenate(spreads, 1))
     return Posterior(log_Z - np.log(2 * np.pi * V[0, 0]) / 2, mean, covariance)

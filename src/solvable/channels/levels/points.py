@@ -140,7 +140,7 @@ def flat_points(surface: Surface, grid: Fibres, atoms: np.ndarray, step: float, 
     z, weight, label = [np.zeros((0, surface.projections))], [np.zeros(0)], [np.zeros(0, int)]
     with np.errstate(invalid="ignore"):
         same = [np.abs(grid.g - a) <= e for a, e in zip(atoms, tolerance, strict=True)]
-        value = surface.function(_lifted(grid, middle)) if len(atoms) else middle
+        value = grid.values(surface.function, middle) if len(atoms) else middle
         at_middle = [np.abs(value - a) <= e for a, e in zip(atoms, tolerance, strict=True)]
     for k in range(len(atoms)):
         cells = grid.sound & same[k][:, 1:] & same[k][:, :-1] & at_middle[k]
@@ -156,12 +156,6 @@ def flat_points(surface: Surface, grid: Fibres, atoms: np.ndarray, step: float, 
             label.append(np.full(int(inside.sum()), k))
     z = np.concatenate(z)
     return PointSets.gathered(z, np.concatenate(weight), np.zeros_like(z), np.concatenate(label), len(atoms))
-
-
-def _lifted(grid: Fibres, t: np.ndarray) -> np.ndarray:
-    z = np.repeat(grid.base[:, None, :], t.shape[1], 1)
-    z[..., grid.axis] = t
-    return z
 
 
 def _stretches(cells: np.ndarray, t: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ its field is the one that the labels' derivatives show. [thrampoulidis2018precis
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -70,23 +71,21 @@ class PenalisedDenoiser:
         return SignalStep(estimate, np.full((1, 1), response), precision, variance)
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
 class SeparableSignal(BayesSignal):
     """The posterior mean under a separable prior, in `directions` directions; equal for equal priors."""
 
-    def __init__(self, prior: Prior, directions: int = 1):
-        self.prior, self.directions = prior, directions
-        self.entropy = prior.entropy
+    prior: Prior
+    directions: int = 1
+
+    @property
+    def entropy(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.prior.entropy
 
     @functools.cached_property
     def _functions(self) -> tuple[Callable[..., np.ndarray], ...]:
         # Taking a method off an equinox module costs more than a small method itself: do it once.
         return self.prior.mmse, self.prior.overlap, self.prior.potential
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SeparableSignal) and (self.prior, self.directions) == (other.prior, other.directions)
-
-    def __hash__(self) -> int:
-        return hash((SeparableSignal, self.prior, self.directions))
 
     def __repr__(self) -> str:
         return f"SeparableSignal({self.prior})"

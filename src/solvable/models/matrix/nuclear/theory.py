@@ -107,7 +107,7 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     found = _placed(law, alpha, recovered)
     open_ = (alpha > 0) & ~recovered
     if open_.any():
-        _fill(found, open_, solve(law, noise, penalty, alpha[open_]))
+        found.put(open_, solve(law, noise, penalty, alpha[open_]))
         if penalty == 0 and noise > 0 and not found.solved.all():
             _retry(found, law, noise, alpha)
     theta, b = _factors(found, penalty, alpha, open_)
@@ -131,7 +131,7 @@ def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
             again = solve_interpolating(law, noise, float(alpha[k]), largest)
         except ValueError:  # no change of sign: not close to the threshold
             continue
-        _fill(found, np.arange(len(alpha)) == k, again)
+        found.put(np.arange(len(alpha)) == k, again)
 
 
 def _factors(found: Solution, penalty: float, alpha: np.ndarray, solved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -160,13 +160,6 @@ def _placed(law: Law, alpha: np.ndarray, recovered: np.ndarray) -> Solution:
     return Solution(
         D, D.copy(), integrals, np.zeros(alpha.shape), np.zeros(alpha.shape, int), np.ones(alpha.shape, bool)
     )
-
-
-def _fill(found: Solution, where: np.ndarray, solved: Solution) -> None:
-    for name in ("D", "u", "residual", "evaluations", "solved"):
-        getattr(found, name)[where] = getattr(solved, name)
-    for kept, new in zip(found.integrals, solved.integrals, strict=True):
-        kept[where] = new
 
 
 def penalty_slopes(points: NuclearPoints, penalty: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
