@@ -29,6 +29,9 @@ from solvable.targets.target import Target
 _RESOLUTION = {1: 1e-5, 2: 0.006, 3: 0.05, 4: 0.2}
 _WIDE = {1: 1e-4, 2: 0.02, 3: 0.06, 4: 0.25}
 _ALIGNED = 1e-6
+_STEP = 0.5
+_RADIUS = 5.0
+_FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
 
 
 class Part(NamedTuple):
@@ -201,11 +204,6 @@ def law_of(rule: LabelRule, noise: Blur | None) -> LabelLaw:
     weight = mu * moments[:, 0, 0]
     kept = weight > 0
     return LabelLaw(weight[kept] / weight.sum(), (moments[:, 1 : 1 + r, 0] / Z[:, None])[kept], G[kept])
-
-
-_STEP = 0.5
-_RADIUS = 5.0
-_FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
 
 
 class KnownChannel(LevelSetAverages):
