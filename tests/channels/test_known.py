@@ -10,7 +10,7 @@ from at_overlap import errors_at, information_at
 from scipy.integrate import quad
 
 from solvable.channels import GenericChannel, channel_of
-from solvable.channels.known import KnownChannel
+from solvable.channels.generic import KnownChannel
 from solvable.channels.predictor import LevelSetPredictor
 from solvable.core.errors import NotSimulable
 from solvable.numerics.subspaces import complement

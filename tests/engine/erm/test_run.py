@@ -12,10 +12,9 @@ from solvable.channels.losses import Huber, Logistic
 from solvable.channels.losses.samples import SampleLoss
 from solvable.engine.amp import amp
 from solvable.engine.erm.direct import minimise
-from solvable.engine.evolution import Evolution
 from solvable.engine.operators import Dense
-from solvable.engine.sides import Overlap
-from solvable.engine.signals.penalised import PenalisedSignal
+from solvable.engine.sides import Evolution, Overlap
+from solvable.engine.signals.separable import PenalisedSignal
 from solvable.priors import Lasso, Ridge
 
 L = sv.losses

@@ -18,8 +18,8 @@ from solvable.engine.signals.separable import gaussian_denoiser
 from solvable.engine.two_sided import RESTARTS, run_amp
 from solvable.models.index import MultiIndex
 from solvable.models.index.informed import truthful_start
+from solvable.models.index.multi_index import orthonormal_teacher
 from solvable.models.index.scores import aligned, fresh_pairs, scores
-from solvable.models.index.teachers import orthonormal_teacher
 
 PARITY = MultiIndex("sign(z1*z2)")
 STAIRCASE = MultiIndex("z1**2 + sign(z1*z2*z3)")
