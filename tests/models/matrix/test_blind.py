@@ -43,7 +43,12 @@ def widths(entry: dict) -> list[float]:
     return [width / d for width, d in zip(entry["params"]["width"], entry["sizes"], strict=True)]
 
 
-@pytest.mark.parametrize("entry", chosen("denoise", ("mse",)))
+@pytest.mark.parametrize(
+    "entry",
+    # The law of as many eigenvalues as the dimension compiles anew for each.
+    [*chosen("denoise.rho", ("mse",)), *chosen("denoise.signs", ("mse",))]
+    + [pytest.param(*power.values, id=power.id, marks=pytest.mark.slow) for power in chosen("denoise.power", ("mse",))],
+)
 def test_denoising(entry):
     """The oracle keeps the eigenvectors and takes the best eigenvalues: the error of the optimal denoiser."""
     params, laws = entry["params"], []

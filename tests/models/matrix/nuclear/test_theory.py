@@ -291,7 +291,9 @@ def test_width():
     assert sv.predict(listed, sv.NuclearNorm(0.2, width=7), alpha=[0.5, 0.6]).converged.all()
 
 
-@pytest.mark.parametrize(("rho", "noise"), [(0.5, 0.1), (0.3, 0.5), (1.5, 0.1)])
+@pytest.mark.parametrize(
+    ("rho", "noise"), [(0.5, 0.1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.3, 0.5), (1.5, 0.1)))]
+)
 def test_the_approach_to_the_interpolation_threshold(rho, noise):
     """Below it the error rises like a square root of the distance, without a gap in the curve."""
     model = sv.QuadraticNetwork(rho, noise)

@@ -152,6 +152,7 @@ def test_recovery_without_noise():
     assert 0.1 < narrow["estimation_error"][0] < 0.103
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_nothing_to_learn(share):
     """A* = 0: what is learned is the upper part of a semicircle of variance delta^2."""
