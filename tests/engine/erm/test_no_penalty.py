@@ -146,6 +146,7 @@ def test_a_small_lasso_is_near_its_limit():
     close(found, weak, 1e-4)
 
 
+@pytest.mark.slow
 def test_sparse_weights_are_recovered_from_the_threshold_on():
     """Beyond it the error is zero, and the response that of a small lasso."""
     model = sv.MultiIndex("z", prior=SPARSE)
@@ -204,7 +205,9 @@ def fitted(model: sv.MultiIndex, loss, penalty, alpha: float, d: int = 80):
         return data, minimise(data.X, data.y, L.as_loss(loss), penalty)
 
 
-@pytest.mark.parametrize("loss, precision", [(L.Hinge(), 1e-6), (squared_hinge, 1e-4)])
+@pytest.mark.parametrize(
+    "loss, precision", [(L.Hinge(), 1e-6), pytest.param(squared_hinge, 1e-4, marks=pytest.mark.slow)]
+)
 def test_runs_find_the_largest_margin(loss, precision):
     """Every margin is at least one, and the weights are a sum of the samples that touch it with positive factors."""
     data, found = fitted(SIGNS, loss, sv.Ridge(0.0), 1.5)

@@ -200,6 +200,7 @@ def test_a_given_start_is_used_with_its_memory():
     assert np.max(np.abs(plain.estimate - with_memory.estimate)) > 1e-3
 
 
+@pytest.mark.slow
 def test_staircase_is_learned_jointly():
     outcome = simulate(STAIRCASE, AMP(), 5.0, 250, 1)
     assert outcome.converged

@@ -57,6 +57,7 @@ def test_wide_networks():
     assert np.allclose(error(sv.QuadraticNetwork(1e6), alpha), np.maximum(1 - 2 * alpha, 0), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_semicircle_is_solved_in_closed_form():
     """mmse = s D / (s + D), so that 4 alpha D (s + D) = Delta (s + D) + 2 s D."""
     s, noise, alpha = 1.7, 0.3, np.array([0.05, 0.4, 2.0])

@@ -63,6 +63,7 @@ def test_denoising(entry):
         check(entry, [float(mmse(law, params["D"])) for law in laws], shift=2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", chosen("bilinear", ("mse",)))
 def test_rectangular_denoising(entry):
     """The same for singular values, per entry of the matrix."""
