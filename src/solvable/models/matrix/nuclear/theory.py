@@ -23,6 +23,7 @@ from solvable.core.status import Status
 from solvable.engine.signals.trace import Thresholded, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
 from solvable.models.matrix.model import MatrixModel
+from solvable.models.matrix.nuclear.width import WidthTheory
 from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
 from solvable.spectra import Discrete, Law
 
@@ -230,9 +231,7 @@ def _width_share(width: Any, law: Law) -> float | None:
 
 def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> Prediction:
     """The same for a network of fewer units than dimensions."""
-    from solvable.models.matrix.nuclear.width import width_limited
-
-    found = width_limited(law, noise, penalty, share, alpha)
+    found = WidthTheory(law).solve(noise, penalty, share, alpha)
     mse, fit = found["estimation_error"], found["fit"]
     with np.errstate(divide="ignore", invalid="ignore"):
         metrics = (mse, 2 * mse, fit / alpha, fit + found["reg"], found["rank"])
