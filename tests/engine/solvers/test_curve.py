@@ -99,7 +99,7 @@ def test_linear_closed_form(noise):
     V = np.array([linear_error(a, noise) for a in alpha])
     np.testing.assert_allclose(points.V, V, rtol=1e-9)
     np.testing.assert_allclose(points.q / (1 - points.q), alpha / (1 - points.q + noise), rtol=1e-7)
-    np.testing.assert_allclose(evolution.gain(points.qhat), alpha, rtol=1e-8)
+    np.testing.assert_allclose(np.exp(evolution.log_gain(np.log(points.qhat))), alpha, rtol=1e-8)
 
 
 def test_noiseless_linear_learns_alpha_and_then_everything():

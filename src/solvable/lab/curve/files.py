@@ -17,6 +17,7 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.errors import SolvableError, bad_parameter
+from solvable.lab.files import partial_name
 
 SCHEMA = 2
 """Raised when a reader of before would misread a file. 2: labels of axes, sizes by name, vectors along `entry`."""
@@ -42,7 +43,7 @@ def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
     path = Path(path)
     if not path.parent.is_dir():
         raise bad_parameter("path", str(path), "in a folder that exists")
-    partial = path.with_name(path.name + ".part")
+    partial = partial_name(path)
     try:
         write(partial)
         os.replace(partial, path)

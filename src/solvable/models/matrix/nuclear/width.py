@@ -51,18 +51,9 @@ class _Point(NamedTuple):
     kept: Moments
 
 
-def width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
-    """The student of rank at most share x d, for an array of alpha; share = 1 is no limit.
-
-    Keys: delta, theta, epsilon (infinite where the student interpolates), estimation_error, fit (sum of squared
-    residuals over d^2), reg (penalty x mean eigenvalue), trace (mean eigenvalue), divergence (D_f), rank (share of
-    positive eigenvalues), residual, status.
-    """
-    return WidthTheory(law).solve(noise, penalty, share, alpha)
-
-
 class WidthTheory:
-    """The same for many widths, penalties and noises on one law, which share the evaluations of its convolution."""
+    """The student of limited rank, for many widths, penalties and noises on one law, which share the evaluations of its
+    convolution."""
 
     def __init__(self, law: Law):
         self.law = law
@@ -71,6 +62,12 @@ class WidthTheory:
         self._parts: dict[float, UpperPart] = {}
 
     def solve(self, noise: float, penalty: float, share: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
+        """The student of rank at most share x d, for an array of alpha; share = 1 is no limit.
+
+        Keys: delta, theta, epsilon (infinite where the student interpolates), estimation_error, fit (sum of squared
+        residuals over d^2), reg (penalty x mean eigenvalue), trace (mean eigenvalue), divergence (D_f), rank
+        (share of positive eigenvalues), residual, status.
+        """
         if not 0 < share <= 1:
             raise bad_parameter("share", share, "a number of hidden units per dimension, above 0 and at most 1")
         if not 0 <= penalty < np.inf:
