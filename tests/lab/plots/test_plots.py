@@ -102,8 +102,9 @@ alone = curve.select(noise=0.1)
 ax = alone.plot()
 assert "matplotlib.pyplot" not in sys.modules
 assert ax._repr_png_().startswith(b"\\x89PNG") and ax.figure._repr_png_().startswith(b"\\x89PNG")
-shell = types.SimpleNamespace(kernel="of a notebook")
-sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: shell)
+events = types.SimpleNamespace(register=lambda *call: None)
+shell = types.SimpleNamespace(kernel="of a notebook", events=events)
+sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(9, 0))
 shown, panels = alone.plot(), curve.plot(kind="lines")
 from matplotlib import pyplot
 assert [pyplot.figure(n) for n in pyplot.get_fignums()] == [shown.figure, panels[0].figure]
