@@ -8,8 +8,8 @@ import pytest
 from pairs import PAIRS, missing
 
 import solvable as sv
+from solvable.engine.erm.theory import _step as step
 from solvable.engine.evolution import Evolution
-from solvable.engine.solvers.anderson import step
 
 SOLVED = 1e-7
 """The largest residual of a converged point; the solvers stop between 1e-13 and 1e-8."""
@@ -19,7 +19,11 @@ def test_every_pair_with_a_theory_has_an_example():
     assert not missing()
 
 
-@pytest.mark.parametrize("name", PAIRS)
+LONG = ("one projection, lasso", "sensing, nuclear", "sensing, Bayes")
+"""Pairs that take long to compile and are much like others."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PAIRS])
 def test_a_converged_point_has_a_small_residual_and_uncertainties(name):
     model, learner, alpha = PAIRS[name]
     found = sv.predict(model, learner, alpha=np.array(alpha))

@@ -229,14 +229,17 @@ def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: 
 
     found = width_limited(law, noise, penalty, share, alpha)
 
-    def metrics(mse: np.ndarray, fit: np.ndarray, reg: np.ndarray, rank: np.ndarray) -> dict[str, np.ndarray]:
+    def metrics(mse: np.ndarray, fit: np.ndarray, reg: np.ndarray, rank: np.ndarray, unseen: float) -> dict:
+        """`unseen` is the squared error of a single label."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return dict(zip(METRICS, (mse, 2 * mse, fit / alpha, fit + reg, rank), strict=True))
+            training_error = np.where(alpha > 0, fit / alpha, unseen)
+        return dict(zip(METRICS, (mse, 2 * mse, training_error, fit + reg, rank), strict=True))
 
     names = ("estimation_error", "fit", "reg", "rank")
-    uncertainty = metrics(*(found[f"{name}_uncertainty"] for name in names))
+    unseen = 2 * float(law.second_moment) + noise if penalty > 0 else 0.0
+    uncertainty = metrics(*(found[f"{name}_uncertainty"] for name in names), _ROUNDING * unseen)
     return Prediction(
-        metrics=metrics(*(found[name] for name in names)),
+        metrics=metrics(*(found[name] for name in names), unseen),
         order_parameters={name: found[name] for name in ("delta", "theta", "epsilon")},
         status=found["status"],
         residual=found["residual"],

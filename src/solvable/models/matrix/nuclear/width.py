@@ -239,9 +239,7 @@ def _few(limit: FewSamples, penalty: float) -> dict[str, float]:
     return _outputs(point, 0.0, penalty, Status.CONVERGED, errors)
 
 
-def _outputs(
-    point: _Point, noise: float, penalty: float, status: Status, errors: np.ndarray
-) -> dict[str, float]:
+def _outputs(point: _Point, noise: float, penalty: float, status: Status, errors: np.ndarray) -> dict[str, float]:
     residual = abs(point.excess) / max(abs(point.error) + noise / 2, 1e-300)
     if status == Status.CONVERGED and not residual < _RESIDUAL:
         status = Status.MAX_STEPS
