@@ -26,8 +26,9 @@ class Prediction(_Metrics):
     """What theory says in the limit of infinite dimension.
 
     Every entry has the shape of the axis given to `predict` (trailing axes for matrices). `status` holds a `Status`,
-    or an integer array of them; `uncertainty` a numerical error estimate for each metric; `residual` how far the
-    order parameters are from solving their equations.
+    or an integer array of them; `uncertainty` a numerical error estimate for each metric, none for closed forms exact
+    to rounding. `residual` is how far the order parameters are from solving their equations: the largest relative
+    difference between the two sides, or relative change by one more step; 0 where nothing is solved for.
     """
 
     metrics: dict[str, Any]
