@@ -114,7 +114,9 @@ class RowPosterior:
         resolution: a label says a little less than it could, and never more.
         """
         v, u = np.linalg.eigh(V)
-        if v[0] >= self.resolution or v[-1] < _ALL_NARROW * self.resolution or self._surface.discrete:
+        broken = any(len(planes) for planes in self._surface.planes)
+        all_narrow = v[-1] < (1.0 if broken else _ALL_NARROW) * self.resolution
+        if v[0] >= self.resolution or all_narrow or self._surface.discrete:
             return self._posterior(seen, omega, V)
         wide = (u * np.maximum(v, self.resolution)) @ u.T
         log_Z, mean, covariance = self._posterior(seen, omega, wide)
