@@ -163,12 +163,12 @@ def amp(
     A direction of W^T W / d is live above 20 times the noise floor, and still when it moved by less than `tolerance` of
     its length; or when it is recovered (1 - q below 10 `vmin`, and below 0.001) and its change no longer falls but
     stays below the root of that, the width that the floor of V leaves; or when it is nearly recovered (1 - q below
-    0.03) and 1 - q moved by less than a tenth of itself in the last `patience` steps: where there are just as many labels
-    as unknowns it falls like 1/t, and the few labels that matter keep W trembling. The run converges after two still
-    steps if all directions are live, after `patience` still steps otherwise (the others may yet grow; raise `patience` close to a
-    threshold). `memory` (n, p) is the Onsager term of the start: None for a start that does not depend on X given the
-    truth. `damping` is the weight of the new iterate, 1 for none. `callback(t, W)` is called with W before each step t
-    = 0, 1, ... and once more with the final W.
+    0.03) and 1 - q moved by less than a tenth of itself in the last `patience` steps: where there are just as many
+    labels as unknowns it falls like 1/t, and the few labels that matter keep W trembling. The run converges after two
+    still steps if all directions are live, after `patience` still steps otherwise (the others may yet grow; raise
+    `patience` close to a threshold). `memory` (n, p) is the Onsager term of the start: None for a start that does not
+    depend on X given the truth. `damping` is the weight of the new iterate, 1 for none. `callback(t, W)` is called with
+    W before each step t = 0, 1, ... and once more with the final W.
     """
     n, d = operator.samples, operator.dimension
     start = np.asarray(start, dtype=float)
