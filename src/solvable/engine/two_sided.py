@@ -241,9 +241,9 @@ def outcome(
         "log_likelihood": report.log_likelihood,
         "free_entropy": report.free_entropy,
     }
-    if instance.directions == 1:
-        details["spread"] = {"overlap": float(report.spread()[0, 0])}
     metrics = model.scores(estimate, data, rng)
+    if instance.directions == 1 and "overlap" in metrics:
+        details["spread"] = {"overlap": float(report.spread()[0, 0])}
     details |= instance.details(report) | more
     return Outcome(metrics, estimate, report.converged, details=details, consistent=report.consistent)
 

@@ -84,7 +84,9 @@ def spectral_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> t
 
 
 def informative_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
-    """`spectral_start` where the eigenvectors carry something, None where they do not."""
+    """`spectral_start` where the eigenvectors carry something, None where they do not, or the data are not numbers."""
+    if not (np.isfinite(data.X).all() and np.isfinite(data.y).all()):
+        return None
     law, alpha = law_of(model.channel), np.array(len(data.y) / len(data.truth))
     if not any(block_spectrum(law, block, "symmetric", alpha).learned for block in label_blocks(law)):
         return None
