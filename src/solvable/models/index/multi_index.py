@@ -138,12 +138,24 @@ class MultiIndex(TwoSided):
         def details(report: AMPReport) -> dict[str, Any]:
             estimate = aligned(self, report.estimate, data.truth)
             Q = estimate.T @ estimate / len(estimate)
-            return {"self_overlap": float(Q[0, 0]) if r == 1 else Q}
+            if r == 1:
+                return {"self_overlap": float(Q[0, 0])}
+            spread = report.spread(np.linalg.lstsq(report.estimate, estimate)[0])
+            return {"self_overlap": Q, "spread": {f"overlap_{i + 1}": float(spread[i, i]) for i in range(r)}}
+
+        def spectral(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+            from solvable.models.index.spectral.run import informative_start
+
+            try:
+                return informative_start(self, data, rng)
+            except NotSolvable:
+                return None
 
         operator = Dense(data.X)
         signal = self.signal().denoiser(operator)
         floor = _smallest_variance(channel, len(data.y))
-        return Instance(operator, self.output().denoiser(data.y), signal, r, floor, details=details)
+        output = self.output().denoiser(data.y)
+        return Instance(operator, output, signal, r, floor, spectral=spectral, details=details)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         return prediction(self.channel, points)
