@@ -9,18 +9,29 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Model
+from solvable.core.status import Status
+from solvable.lab.curve import Curve
+from solvable.lab.curve.entries import ENTRY, entries_of
 from solvable.lab.grid.results import run_once
+from solvable.lab.verdict import SMALL
 from solvable.verbs.predict import predict
 
 BEYOND = 1.6
 """A study looks this many times farther than the last threshold."""
 
+AWAY = 0.25
+"""Runs are made at least this far from a threshold of AMP, relatively: nearer to it a finite dimension blurs all."""
+
+_INVISIBLE = ("information_theoretic",)
+_CANDIDATES = 12
+_NEARBY = 0.1
+_STEADY = 0.4
 _SPANS = (1.0, 1.5, 2.25)
 _LEARNED = 0.5
 _NO_THRESHOLD = (1.0, 2.0, 4.0, 8.0)
@@ -38,11 +49,11 @@ class Effort:
     is not begun within `seconds` of the study's beginning is left out.
     """
 
-    seconds: float = 90.0
-    theory_seconds: float = 25.0
-    run_seconds: float = 60.0
-    sizes: tuple[tuple[int, int], ...] = ((500, 8), (500, 6), (500, 4), (500, 3), (300, 3), (200, 3))
-    points: int = 7
+    seconds: float = 100.0
+    theory_seconds: float = 20.0
+    run_seconds: float = 75.0
+    sizes: tuple[tuple[int, int], ...] = ((500, 32), (500, 16), (300, 16), (200, 16), (200, 8))
+    points: int = 5
 
     def after(self, elapsed: float) -> Effort:
         """What can still be done after some seconds; a little always can, so that every study has runs to show."""
@@ -51,7 +62,7 @@ class Effort:
         return dataclasses.replace(self, seconds=left, theory_seconds=theory, run_seconds=runs)
 
 
-QUICK = Effort(seconds=30.0, theory_seconds=5.0, run_seconds=8.0, sizes=((300, 4), (300, 3), (200, 3)), points=5)
+QUICK = Effort(seconds=30.0, theory_seconds=5.0, run_seconds=8.0, sizes=((300, 16), (200, 16), (200, 8)), points=3)
 
 
 def last_alpha(model: Model, marks: Iterable[float]) -> float:
@@ -98,11 +109,12 @@ class Costs:
         return 20 * (self.amp + self.bayes)
 
 
-def exact_grid(top: float, marks: Iterable[float], runs: np.ndarray, affordable: int) -> np.ndarray:
+def exact_grid(top: float, marks: Iterable[float], runs: Iterable[float], affordable: int) -> np.ndarray:
     """Sample ratios from 0 to `top` for the theory: those of the runs, and as many others as are affordable.
 
-    They are spread evenly, with a pair around each threshold, where curves may jump.
+    They are spread evenly, with a pair close to each threshold, where curves may jump.
     """
+    runs = np.asarray(list(runs))
     more = min(affordable - len(runs), _FINEST)
     if more < 2:
         return np.unique([0.0, *runs])
@@ -110,19 +122,62 @@ def exact_grid(top: float, marks: Iterable[float], runs: np.ndarray, affordable:
     return np.unique(np.concatenate([np.linspace(0.0, top, more), runs, around]))
 
 
-def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarray:
-    """A handful of sample ratios for the runs, moved away from thresholds, where a finite dimension blurs all."""
-    marks = np.array([mark for mark in marks if 0 < mark < top])
-    gap = 0.4 * top / points
-    chosen = []
-    for alpha in top * np.arange(1, points + 1) / (points + 0.5):
-        near = marks[np.abs(marks - alpha) < gap]
-        if near.size:
-            sides = [mark + side * gap for mark in near for side in (-1, 1)]
-            free = [x for x in sides if np.min(np.abs(marks - x)) >= 0.99 * gap and 0 < x <= top]
-            alpha = min(free, key=lambda x: abs(x - alpha)) if free else alpha
-        chosen.append(float(f"{alpha:.3g}"))
-    return np.unique(chosen)
+def visible(thresholds: Mapping[str, float]) -> list[float]:
+    """The thresholds that a run of AMP passes, in order; the information-theoretic one is not among them."""
+    return sorted({mark for name, mark in thresholds.items() if name not in _INVISIBLE and 0 < mark < math.inf})
+
+
+def simulated_grid(
+    top: float, marks: Iterable[float], points: int, change: Callable[[float], float] | None = None
+) -> np.ndarray:
+    """A few sample ratios for the runs, away from every threshold, as many in each stretch between two of them.
+
+    `change(alpha)` says by how much theory changes nearby, and thus how much runs scatter. In a stretch ratios are
+    taken evenly among those where theory changes little; if it does nowhere, the one where it changes least.
+    """
+    stretches = _stretches(top, sorted(mark for mark in marks if 0 < mark < math.inf))
+    each = max(1, points // len(stretches))
+    chosen = [
+        alpha for low, high in stretches for alpha in _steadiest(np.linspace(low, high, _CANDIDATES), each, change)
+    ]
+    return np.unique([float(f"{alpha:.3g}") for alpha in chosen])
+
+
+def _stretches(top: float, marks: list[float]) -> list[tuple[float, float]]:
+    """From 0 to `top` without what is near a threshold; all of it if nothing is left."""
+    lows = [0.0, *(mark * (1 + AWAY) for mark in marks)]
+    highs = [*(mark * (1 - AWAY) for mark in marks), math.inf]
+    found = [(max(low, 0.1 * high), high) for low, high in zip(lows, np.minimum(highs, top), strict=True) if low < high]
+    return found or [(0.1 * top, top)]
+
+
+def _steadiest(candidates: np.ndarray, count: int, change: Callable[[float], float] | None) -> np.ndarray:
+    """Some of the candidates where theory changes little, or if it does nowhere, the last of those where least."""
+    changes = np.array([0.0 if change is None else change(alpha) for alpha in candidates])
+    steady = candidates[changes < _STEADY]
+    if not len(steady):
+        return candidates[changes <= np.min(changes) + 1e-3][-1:]
+    if count > 1:
+        return steady[np.linspace(0, len(steady) - 1, count).astype(int)]
+    flat = candidates[changes <= np.min(changes) + 1e-3]
+    return flat[len(flat) // 2 :][:1]
+
+
+def nearby_change(exact: Curve) -> Callable[[float], float]:
+    """By how much theory's overlaps change, relative to the larger, if alpha changes by 10 %: about how runs scatter."""
+    overlap = exact.theory("overlap").where(exact.dataset["status"] == Status.CONVERGED).sel(learner="amp")
+    entries = entries_of(overlap).transpose("alpha", ENTRY).values
+    known = np.isfinite(entries).all(axis=1)
+    alpha, entries = exact.dataset["alpha"].values[known], entries[known]
+
+    def change(at: float) -> float:
+        ends = np.array(
+            [[np.interp(x, alpha, entry) for x in (at * (1 - _NEARBY), at * (1 + _NEARBY))] for entry in entries.T]
+        )
+        largest = np.max(np.abs(ends), axis=1)
+        return float(np.max(np.ptp(ends, axis=1) / np.maximum(largest, SMALL)))
+
+    return change
 
 
 def trial_time(model: Model, alphas: Sequence[float]) -> float:
