@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior, TargetChannel
-from solvable.channels.levels.averages import information, second_moments, sums
-from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
+from solvable.channels.levels.averages import Rule, information, second_moments, sums
+from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
 from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
+from solvable.channels.levels.noise import noisy_rule
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
 from solvable.channels.predictor import LevelSetPredictor, Predictor
@@ -27,12 +28,18 @@ _ALIGNED = 1e-6
 
 
 class Part(NamedTuple):
-    """A share `chance` of the labels: their rule, what noise makes of it, and which variances it resolves."""
+    """A share `chance` of the labels: their rule, what is `seen` of it with noise, and which variances it resolves."""
 
     chance: float
     rule: LabelRule
-    noise: Blur | None
+    seen: Rule
     limits: Narrowness
+
+    @classmethod
+    def of(cls, chance: float, surface: Surface, rule: LabelRule, noise: float, limits: Narrowness) -> Part:
+        """The part with labels of the given noise."""
+        seen = noisy_rule(surface, rule, noise, limits.resolution) if noise > 0 else rule
+        return cls(chance, rule, seen, limits)
 
 
 class LevelSetAverages(TargetChannel):
@@ -55,9 +62,9 @@ class LevelSetAverages(TargetChannel):
         matrix, psi, extra = np.zeros(inner.shape), 0.0, 0.0
         for part in self.parts(fineness):
             if not part.limits.concerns(v):
-                found = Narrow(*information(part.rule, np.eye(len(v)) - inner, part.noise, fineness), 0.0)
+                found = Narrow(*information(part.seen, np.eye(len(v)) - inner, fineness), 0.0)
             else:
-                found = narrow_information(part.rule, u, v, self.noise, part.noise, fineness, part.limits)
+                found = narrow_information(part.rule, u, v, self.noise, part.seen, fineness, part.limits)
             matrix += part.chance * found.information
             psi += part.chance * found.entropy
             extra += part.chance * found.error
@@ -74,7 +81,7 @@ class LevelSetAverages(TargetChannel):
         for fineness in (1.0, COARSER):
             trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
             for part in self.parts(fineness):
-                first, second = second_moments(part.rule, inner, directions, part.noise, fineness)
+                first, second = second_moments(part.seen, inner, directions, fineness)
                 trivial += part.chance * mixing.T @ first @ mixing
                 easy += part.chance * double.T @ second @ double
             found.append((trivial, easy))
@@ -88,7 +95,7 @@ class LevelSetAverages(TargetChannel):
         return (u * np.minimum(m, 1 - self.resolution)) @ u.T if m[-1] > 1 - self.resolution else M
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
-        laws = [(part.chance, law_of(part.rule, part.noise)) for part in self.parts(fineness)]
+        laws = [(part.chance, law_of(part.seen)) for part in self.parts(fineness)]
         return LabelLaw(
             np.concatenate([chance * law.weight for chance, law in laws]),
             np.concatenate([law.mean for _, law in laws]) @ self.basis.T,
@@ -144,7 +151,7 @@ class GenericChannel(LevelSetAverages):
         rule = self.rule(fineness)
         kinked = bool(self.surface.break_functions) or any(len(planes) for planes in self.surface.planes)
         limits = Narrowness(self.resolution, _WIDE[self.relevant], self.discrete, kinked)
-        return [Part(1.0, rule, blur(rule, self.noise), limits)]
+        return [Part.of(1.0, self.surface, rule, self.noise, limits)]
 
     def known(self, directions: np.ndarray) -> Channel:
         from solvable.channels.known import KnownChannel
@@ -183,14 +190,14 @@ class GenericChannel(LevelSetAverages):
         return f"GenericChannel({self.target.name!r}, noise={self.noise:g})"
 
 
-def law_of(rule: LabelRule, noise: Blur | None) -> LabelLaw:
-    """The law of the labels of a rule, with the conditional moments of u ~ N(0, I)."""
+def law_of(rule: Rule) -> LabelLaw:
+    """The law of the labels that are seen, with the conditional moments of u ~ N(0, I)."""
     r = rule.sets.z.shape[1]
     grid = frame(np.zeros((r, r)))
     units = np.eye(r, dtype=int)
     pairs = [(i, j) for i in range(r) for j in range(i, r)]
     exponents = [(0,) * r, *map(tuple, units), *(tuple(units[i] + units[j]) for i, j in pairs)]
-    mu, moments = sums(rule, grid, exponents, noise)
+    mu, moments = sums(rule, grid, exponents)
     Z = np.maximum(moments[:, 0, 0], 1e-300)
     G = np.zeros((len(mu), r, r))
     for k, (i, j) in enumerate(pairs):

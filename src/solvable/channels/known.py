@@ -10,7 +10,7 @@ import numpy as np
 from solvable.channels.base import Channel
 from solvable.channels.generic import LevelSetAverages, Part
 from solvable.channels.levels.fibres import coordinate_rule
-from solvable.channels.levels.labels import LabelRule, Resolution, blur, label_rule
+from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
 from solvable.channels.levels.narrow import Narrowness
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import normal_density
@@ -67,11 +67,12 @@ class KnownChannel(LevelSetAverages):
             if _constant(part):
                 continue
             rule = label_rule(part, resolution)
-            entry = found.setdefault(_fingerprint(rule, self.noise), [0.0, rule, part.discrete])
+            entry = found.setdefault(_fingerprint(rule, self.noise), [0.0, part, rule])
             entry[0] += chance
+        least = self.resolution
         return [
-            Part(chance, rule, blur(rule, self.noise), Narrowness(self.resolution, 2 * self.resolution, flat, True))
-            for chance, rule, flat in found.values()
+            Part.of(chance, surface, rule, self.noise, Narrowness(least, 2 * least, surface.discrete, True))
+            for chance, surface, rule in found.values()
         ]
 
     @property

@@ -123,19 +123,6 @@ def stacked(points: Sequence[Prediction | None], metrics: Iterable[str]) -> Pred
     )
 
 
-def guarded(found: Prediction) -> Prediction:
-    """Mark NONFINITE every point that claims convergence but carries a metric that is not finite, or a NaN.
-
-    An infinite order parameter is legitimate (a conjugate field at perfect recovery); an infinite metric is not.
-    """
-    bad = ~_finite(found.metrics, len(found.status))
-    for value in found.order_parameters.values():
-        bad |= np.isnan(value).reshape(len(bad), -1).any(axis=1)
-    return dataclasses.replace(
-        found, status=np.where(bad & (found.status == Status.CONVERGED), int(Status.NONFINITE), found.status)
-    )
-
-
 def reshaped(found: Prediction, shape: tuple[int, ...]) -> Prediction:
     """Every entry in the shape of the axes instead of a list of points; a single point becomes Python numbers."""
 
@@ -166,7 +153,7 @@ def checked_outcome(found: Outcome, seconds: float, whose: str, path: str | None
         where, length = f"the {whose} algorithm returned", count or 1
         metrics = {name: _first_axis(value, length, f"{where} {name}") for name, value in metrics.items()}
         claimed = _first_axis(np.asarray(found.converged, dtype=bool), length, f"{where} converged")
-        converged = claimed & _finite(metrics, length)
+        converged = claimed & all_finite(metrics, length)
         if count is None:
             path, converged = None, bool(converged[0])
             metrics = {name: value[0] for name, value in metrics.items()}
@@ -183,7 +170,7 @@ def _first_axis(array: np.ndarray, count: int, what: str) -> np.ndarray:
     return array
 
 
-def _finite(metrics: dict[str, np.ndarray], count: int) -> np.ndarray:
+def all_finite(metrics: dict[str, np.ndarray], count: int) -> np.ndarray:
     """Whether every metric of each point is finite."""
     good = np.ones(count, bool)
     for value in metrics.values():

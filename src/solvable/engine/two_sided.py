@@ -17,7 +17,8 @@ import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.core.model import Model
+from solvable.core.model import Learner, Model
+from solvable.core.ranges import SIGNED, UNIT, Range, usual_range
 from solvable.core.registry import simulation, theory, thresholds_of
 from solvable.core.results import Outcome, Prediction
 from solvable.engine.amp import AMPReport, amp, uninformed_start
@@ -136,6 +137,24 @@ class TwoSided(Model):
             iterations=points.iterations,
             uncertainty={name: points.uncertainty for name in metrics},
         )
+
+    def knowing_nothing(self) -> Prediction:
+        """The metrics without samples: a posterior mean does not have larger errors."""
+        return self.prediction(FixedPoints.nothing(self.output().projections))
+
+    def ranges(self, learner: Learner) -> dict[str, Range]:
+        """A posterior mean has its overlap, or the eigenvalues of it, between 0 and 1, and errors up to those without
+        samples; any other estimate may point backwards, and be worse."""
+        overlaps = UNIT if learner.posterior_mean else SIGNED
+        found = {f"overlap{end}": overlaps for end in ("", "_1", "_2", "_3")}
+        if not learner.posterior_mean:
+            return found
+        nothing = self.knowing_nothing()
+        for name, value in nothing.metrics.items():
+            if name.endswith("_error"):
+                most = float(value[0] + nothing.uncertainty[name][0])
+                found[name] = usual_range(name)._replace(high=most, floor=usual_range(name).floor * most)
+        return found
 
     def scores(self, estimate: Any, data: Any, rng: np.random.Generator) -> dict[str, Any]:
         """The metrics of an estimate of one direction; the sign counts unless `hides_sign`."""

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.levels.averages import information
-from solvable.channels.levels.labels import Blur, LabelRule
+from solvable.channels.levels.averages import Rule, information
+from solvable.channels.levels.labels import LabelRule
 
 
 def linear_information(rule: LabelRule, V: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
@@ -55,14 +55,14 @@ def narrow_information(
     u: np.ndarray,
     v: np.ndarray,
     noise: float,
-    blurred: Blur | None,
+    seen: Rule,
     fineness: float,
     limits: Narrowness,
 ) -> Narrow:
     """E[g g^T] and Psi at V = u diag(v) u^T with variances that `limits` calls narrow."""
     if v.max() < limits.wide and not limits.discrete:
         edge_v = np.maximum(v * (limits.wide / v.max()), limits.resolution)
-        edge, psi = information(rule, (u * (1 - edge_v)) @ u.T, blurred, fineness)
+        edge, psi = information(seen, (u * (1 - edge_v)) @ u.T, fineness)
         limit, limit_psi = linear_information(rule, (u * v) @ u.T, noise)
         reference, reference_psi = linear_information(rule, (u * edge_v) @ u.T, noise)
         # What the linear limit misses at the edge fades like V, or like the width of the posterior beside kinks.
@@ -76,8 +76,8 @@ def narrow_information(
     # V^-1/2 beside jumps, less where the other directions blur the label.
     small = v < limits.resolution
     edge_v, wider_v = (np.where(small, k * limits.resolution, v) for k in (1.0, 2.0))
-    edge, psi = information(rule, (u * (1 - edge_v)) @ u.T, blurred, fineness)
-    wider, wider_psi = information(rule, (u * (1 - wider_v)) @ u.T, blurred, fineness)
+    edge, psi = information(seen, (u * (1 - edge_v)) @ u.T, fineness)
+    wider, wider_psi = information(seen, (u * (1 - wider_v)) @ u.T, fineness)
     at_edge, at_wider = (np.sum(u * (A @ u), 0) for A in (edge, wider))
     power = np.clip(np.log2(np.maximum(at_edge, 1e-300) / np.maximum(at_wider, 1e-300)), 0.0, 1.0)
     scale = (u * np.where(small, (edge_v / v) ** (power / 2), 1.0)) @ u.T

@@ -52,6 +52,22 @@ class PointSets:
         start = np.searchsorted(label[order], np.arange(count + 1))
         return cls(z[order], weight[order], gradient[order], start)
 
+    def chosen(self, labels: np.ndarray) -> PointSets:
+        """The points of the given labels, in their order."""
+        count = np.diff(self.start)[labels]
+        start = np.concatenate([[0], np.cumsum(count)])
+        place = np.arange(start[-1]) + np.repeat(self.start[labels] - start[:-1], count)
+        return PointSets(self.z[place], self.weight[place], self.gradient[place], start)
+
+
+def joined(first: PointSets, second: PointSets) -> PointSets:
+    """The labels of both, those of the second behind."""
+    start = np.concatenate([first.start, first.start[-1] + second.start[1:]])
+    z, weight, gradient = (
+        np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("z", "weight", "gradient")
+    )
+    return PointSets(z, weight, gradient, start)
+
 
 def level_points(
     surface: Surface, grids: list[Fibres], y: np.ndarray, radius: float, accuracy: float = 4e-14, least: float = 1e-9

@@ -28,6 +28,12 @@ class FixedPoints:
     residual: np.ndarray
     iterations: np.ndarray
 
+    @classmethod
+    def nothing(cls, r: int) -> FixedPoints:
+        """The point without samples, at which nothing is known of r directions."""
+        zero, one = np.zeros((1, r, r)), np.eye(r)[None]
+        return cls(zero, one, zero, np.zeros(1), np.zeros(1, int), np.zeros(1), np.zeros(1), np.zeros(1, int))
+
 
 class Solver(abc.ABC):
     """The fixed points of one output and one signal, for Bayes-optimal learning and message passing."""

@@ -29,7 +29,7 @@ from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.signals.separable import SeparableSignal
 from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import SMALLEST_V, Instance, TwoSided
-from solvable.models.index.metrics import prediction
+from solvable.models.index.metrics import knowing_nothing, prediction
 from solvable.models.index.scores import aligned, scores
 from solvable.models.index.teachers import orthonormal_teacher
 from solvable.priors import Gaussian, Prior, as_prior
@@ -146,7 +146,10 @@ class MultiIndex(TwoSided):
         return Instance(operator, self.output().denoiser(data.y), signal, r, floor, details=details)
 
     def prediction(self, points: FixedPoints) -> Prediction:
-        return prediction(self, points)
+        return prediction(self.channel, points)
+
+    def knowing_nothing(self) -> Prediction:
+        return knowing_nothing(self.channel)
 
     def scores(self, estimate: np.ndarray, data: Data, rng: np.random.Generator) -> dict[str, Any]:
         return scores(self, estimate, data.truth, rng)
