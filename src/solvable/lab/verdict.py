@@ -16,7 +16,8 @@ theory that is wrong by 10 % agrees with a probability of at most `LEVEL`, whate
 only make it harder to agree.
 
 Runs that did not settle (that did not stop moving, or whose own estimates disagree: both are known without the truth)
-are set aside and counted. If they are more than half, nothing is said.
+are set aside and counted. If they are more than a quarter, those that are left may be no fair sample: the interval then
+covers both what the settled runs say and what all of them do.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ LEVEL = 0.01
 """The chance that a right theory is said to differ at one of the points that are compared."""
 LEAST = 3
 """Fewer runs never agree, however near they are to each other."""
+MANY = 0.25
+"""If more than this share of the runs did not settle, the others are not judged without them."""
 FINITE_SIZE = 8.0
 """Runs at dimension d are expected within a relative 8/d of the limit: the largest shift seen far from thresholds."""
 MOST = WRONG / 2
@@ -90,10 +93,10 @@ def read(runs: np.ndarray, settled: np.ndarray, points: int = 1) -> Reading:
     aside = len(every) - len(kept)
     mean = float(np.mean(every)) if len(every) else math.nan
     groups = two_groups(kept)
-    if groups:
-        value, error, low, high = _median(kept, LEVEL / points)
-    else:
-        value, error, low, high = _mean(kept, LEVEL / points)
+    value, error, low, high = _centre(kept, LEVEL / points)
+    if aside > MANY * len(every):
+        _, _, *both = _centre(np.sort(every), LEVEL / points)
+        low, high = (min(low, both[0]), max(high, both[1])) if len(kept) > 1 else both
     return Reading(value, error, low, high, len(kept), aside, mean, groups)
 
 
@@ -123,15 +126,13 @@ def judge(theory: float, reading: Reading, resolution: float, margin: float, shi
 
     The reason for too few runs says which of them must change: their number, their dimension, or the theory.
     """
-    whole = reading.runs + reading.aside
+    made = reading.runs + reading.aside
     if not (math.isfinite(reading.low) and math.isfinite(reading.high)):
-        return Judgement(TOO_FEW, _none_settled(reading) if reading.aside else f"{_runs(whole)} at this point")
-    if reading.aside > reading.runs:
-        return Judgement(TOO_FEW, _none_settled(reading))
+        return Judgement(TOO_FEW, f"{_runs(made)} at this point")
     if reading.rejects(theory, resolution):
         return Judgement(DIFFERS)
     rivals = (theory - margin, theory + margin)
-    if reading.runs >= LEAST and all(reading.rejects(rival, resolution) for rival in rivals):
+    if made >= LEAST and all(reading.rejects(rival, resolution) for rival in rivals):
         return Judgement(AGREES)
     if reading.groups:
         parts = " and ".join(f"{count} near {value:.3g}" for value, count in reading.groups)
@@ -139,6 +140,8 @@ def judge(theory: float, reading: Reading, resolution: float, margin: float, shi
     if 2 * resolution >= margin:
         what = "the dimension is too small" if 2 * shift >= resolution else "theory or algorithm is not exact enough"
         return Judgement(TOO_FEW, f"{what} to tell a theory that is wrong by {margin:.2g}")
+    if reading.aside > MANY * made:
+        return Judgement(TOO_FEW, f"{reading.aside} of {_runs(made)} did not settle, and they matter")
     half = (reading.high - reading.low) / 2
     enough = math.ceil(reading.runs * (2 * half / (margin - 2 * resolution)) ** 2)
     more = f": about {enough} would" if reading.runs < enough < 10**6 else ""
@@ -179,6 +182,11 @@ def _quantile(chance: float, freedom: float) -> float:
     return float(-ndtri(chance / 2) if math.isinf(freedom) else -stdtrit(freedom, chance / 2))
 
 
+def _centre(runs: np.ndarray, chance: float) -> tuple[float, float, float, float]:
+    """The mean of sorted runs, or the median of two groups: its value, its standard error and its interval."""
+    return _median(runs, chance) if two_groups(runs) else _mean(runs, chance)
+
+
 def _mean(runs: np.ndarray, chance: float) -> tuple[float, float, float, float]:
     if len(runs) < 2:
         return (float(np.mean(runs)) if len(runs) else math.nan), math.nan, -math.inf, math.inf
@@ -201,11 +209,6 @@ def _median(runs: np.ndarray, chance: float) -> tuple[float, float, float, float
     low, high = (float(runs[k - 1]), float(runs[count - k])) if k else (-math.inf, math.inf)
     inner = max(0, math.floor(count / 2 - math.sqrt(count) / 2))
     return float(np.median(runs)), float(runs[count - 1 - inner] - runs[inner]) / 2, low, high
-
-
-def _none_settled(reading: Reading) -> str:
-    whole = reading.runs + reading.aside
-    return f"{reading.runs or 'none'} of {_runs(whole)} settled"
 
 
 def _runs(count: int) -> str:

@@ -39,7 +39,7 @@ def simulated_grid(
     taken evenly among those where theory changes little; if it does nowhere, the one where it changes least.
     """
     stretches = _stretches(top, sorted(mark for mark in marks if 0 < mark < math.inf))
-    each = max(1, points // len(stretches))
+    each = max(1, round(points / len(stretches)))
     chosen = [
         alpha for low, high in stretches for alpha in _steadiest(np.linspace(low, high, _CANDIDATES), each, change)
     ]
@@ -55,15 +55,14 @@ def _stretches(top: float, marks: list[float]) -> list[tuple[float, float]]:
 
 
 def _steadiest(candidates: np.ndarray, count: int, change: Callable[[float], float] | None) -> np.ndarray:
-    """Some of the candidates where theory changes little, or if it does nowhere, the last of those where least."""
+    """Some of the candidates where theory changes little, spread evenly; if it does nowhere, the one where least."""
     changes = np.array([0.0 if change is None else change(alpha) for alpha in candidates])
     steady = candidates[changes < _STEADY]
     if not len(steady):
         return candidates[changes <= np.min(changes) + 1e-3][-1:]
-    if count > 1:
-        return steady[np.linspace(0, len(steady) - 1, count).astype(int)]
-    flat = candidates[changes <= np.min(changes) + 1e-3]
-    return flat[len(flat) // 2 :][:1]
+    if count == 1:
+        steady = candidates[changes <= np.min(changes) + 1e-3]
+    return steady[((np.arange(count) + 0.5) / count * len(steady)).astype(int)]
 
 
 def nearby_change(exact: Curve) -> Callable[[float], float]:
