@@ -56,7 +56,7 @@ class Reading:
 
     `value` is the mean of the settled runs, or their median if they are in two `groups` (the mean and number of each);
     `error` is its standard error, and `low` and `high` are the ends of its interval. `runs` counts the settled runs,
-    `aside` the others; `every` is the mean of all of them.
+    `aside` the others; `every` is the mean of all of them. `chance` is that of the interval to miss.
     """
 
     value: float
@@ -67,6 +67,7 @@ class Reading:
     aside: int = 0
     every: float = math.nan
     groups: tuple[tuple[float, int], ...] = ()
+    chance: float = LEVEL
 
     def rejects(self, value: float, resolution: float) -> bool:
         """Whether a value lies outside of the interval by more than what can be resolved."""
@@ -95,9 +96,11 @@ def read(runs: np.ndarray, settled: np.ndarray, points: int = 1) -> Reading:
     groups = two_groups(kept)
     value, error, low, high = _centre(kept, LEVEL / points)
     if aside > MANY * len(every):
-        _, _, *both = _centre(np.sort(every), LEVEL / points)
-        low, high = (min(low, both[0]), max(high, both[1])) if len(kept) > 1 else both
-    return Reading(value, error, low, high, len(kept), aside, mean, groups)
+        with_them = _centre(np.sort(every), LEVEL / points)
+        if len(kept) < 2:
+            value, error, low, high = with_them
+        low, high = min(low, with_them[2]), max(high, with_them[3])
+    return Reading(value, error, low, high, len(kept), aside, mean, groups, LEVEL / points)
 
 
 def shown(runs: np.ndarray) -> tuple[float, float, float]:
@@ -118,7 +121,7 @@ def reading_of(value: float, error: float, freedom: int | None, points: int = 1)
     """The reading of an estimate with its standard error, known from that many degrees of freedom (None: well)."""
     half = quantile(LEVEL / points, freedom) * error
     runs = LEAST if freedom is None else freedom + 1
-    return Reading(value, error, value - half, value + half, runs, every=value)
+    return Reading(value, error, value - half, value + half, runs, every=value, chance=LEVEL / points)
 
 
 def judge(theory: float, reading: Reading, resolution: float, margin: float, shift: float = 0.0) -> Judgement:
@@ -137,14 +140,13 @@ def judge(theory: float, reading: Reading, resolution: float, margin: float, shi
     if reading.groups:
         parts = " and ".join(f"{count} near {value:.3g}" for value, count in reading.groups)
         return Judgement(TOO_FEW, f"the runs end in two groups, {parts}")
-    if 2 * resolution >= margin:
+    if resolution >= margin:
         what = "the dimension is too small" if 2 * shift >= resolution else "theory or algorithm is not exact enough"
         return Judgement(TOO_FEW, f"{what} to tell a theory that is wrong by {margin:.2g}")
     if reading.aside > MANY * made:
         return Judgement(TOO_FEW, f"{reading.aside} of {_runs(made)} did not settle, and they matter")
-    half = (reading.high - reading.low) / 2
-    enough = math.ceil(reading.runs * (2 * half / (margin - 2 * resolution)) ** 2)
-    more = f": about {enough} would" if reading.runs < enough < 10**6 else ""
+    enough = _enough(reading, (margin - resolution) / 2)
+    more = f": about {enough} would" if enough else ""
     return Judgement(TOO_FEW, f"{_runs(reading.runs)} cannot tell a theory that is wrong by {margin:.2g}{more}")
 
 
@@ -166,6 +168,15 @@ def two_groups(runs: np.ndarray) -> tuple[tuple[float, int], ...]:
     if np.ptp(runs) == 0 or np.max(explained) < SPLIT * np.sum(away**2):
         return ()
     return (float(np.mean(runs[:cut])), cut), (float(np.mean(runs[cut:])), count - cut)
+
+
+def _enough(reading: Reading, half: float) -> int:
+    """About how many runs have an interval of that half-width, to two digits; 0 if it is known or beyond a million."""
+    spread = reading.error * math.sqrt(reading.runs)
+    for count in (round(10 ** (k / 20)) for k in range(10, 121)):
+        if count > reading.runs and quantile(reading.chance, count - 1) * spread / math.sqrt(count) <= half:
+            return int(float(f"{count:.2g}"))
+    return 0
 
 
 def quantile(chance: float, freedom: int | None) -> float:
