@@ -45,7 +45,8 @@ def judged(found: Agreement) -> str:
     agrees, few = found.words[AGREES], found.words[TOO_FEW]
     if found.word == AGREES:
         allowed = f"whatever the runs leave possible is within {100 * found.within:.1f} % of it"
-        return f"The {metric} agrees with theory at all {points}: {allowed}. They leave most room at {where}."
+        everywhere = f"all {points}" if found.points > 1 else "the one point compared"
+        return f"The {metric} agrees with theory at {everywhere}: {allowed}. They leave most room at {where}."
     if found.word == DIFFERS:
         return f"The {metric} DIFFERS from theory at {found.words[DIFFERS]} of {points}, most at {where}."
     if agrees:
