@@ -1,4 +1,7 @@
-"""The channel of any target of several projections, with or without noise, from the level sets of the target."""
+"""The channel of any target of several projections, with or without noise, from the level sets of the target.
+
+Also where some projections are known exactly: the label is then the pair of y and these projections.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior, TargetChannel
-from solvable.channels.levels.averages import Rule, information, second_moments, sums
+from solvable.channels.levels.averages import Narrowness, Rule, information, narrow_information, second_moments, sums
+from solvable.channels.levels.fibres import coordinate_rule, tensor_rule
 from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
-from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
 from solvable.channels.levels.noise import noisy_rule
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
 from solvable.channels.predictor import LevelSetPredictor, Predictor
 from solvable.core.errors import checked_variance
 from solvable.numerics.errors import COARSER
+from solvable.numerics.gaussian import normal_density
 from solvable.numerics.gaussian_many import frame
+from solvable.numerics.subspaces import complement
 from solvable.targets.adapted import adapted_basis
 from solvable.targets.target import Target
 
@@ -62,7 +67,7 @@ class LevelSetAverages(TargetChannel):
         matrix, psi, extra = np.zeros(inner.shape), 0.0, 0.0
         for part in self.parts(fineness):
             if not part.limits.concerns(v):
-                found = Narrow(*information(part.seen, np.eye(len(v)) - inner, fineness), 0.0)
+                found = Average(*information(part.seen, np.eye(len(v)) - inner, fineness))
             else:
                 found = narrow_information(part.rule, u, v, self.noise, part.seen, fineness, part.limits)
             matrix += part.chance * found.information
@@ -154,8 +159,6 @@ class GenericChannel(LevelSetAverages):
         return [Part.of(1.0, self.surface, rule, self.noise, limits)]
 
     def known(self, directions: np.ndarray) -> Channel:
-        from solvable.channels.known import KnownChannel
-
         return KnownChannel(self.target, self.noise, directions)
 
     @functools.cached_property
@@ -205,3 +208,93 @@ def law_of(rule: Rule) -> LabelLaw:
     weight = mu * moments[:, 0, 0]
     kept = weight > 0
     return LabelLaw(weight[kept] / weight.sum(), (moments[:, 1 : 1 + r, 0] / Z[:, None])[kept], G[kept])
+
+
+_STEP = 0.5
+_RADIUS = 5.0
+_FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
+
+
+class KnownChannel(LevelSetAverages):
+    """P(y, z_U | z) for the projections z_U = directions^T z, in the coordinates of `complement(directions)`.
+
+    Averages over (y, z_U) are means over nodes of z_U of the averages of g as a function of what is left. It describes
+    what is left to learn in theory, and has no labels of its own.
+    """
+
+    def __init__(self, target: Target, noise: float, directions: np.ndarray):
+        self.target, self.noise, self.directions = target, noise, directions
+        self._left = complement(directions)
+        # Averages run over coordinates in which the planes of breaks are axis planes, where there are such.
+        adapted = adapted_basis(target)
+        inside = adapted[:, np.linalg.norm(directions.T @ adapted, axis=0) < _ALIGNED]
+        together = np.concatenate([directions, inside], 1)
+        basis = np.concatenate([together, complement(together)], 1)
+        self.basis = self._left.T @ basis[:, directions.shape[1] :]
+        self._surface = Surface.of(target, basis)
+
+    @property
+    def projections(self) -> int:
+        return self._left.shape[1]
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return super().definition | {"directions": self.directions}
+
+    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    def parts(self, fineness: float) -> list[Part]:
+        """The labels at nodes of z_U; nodes with the same level sets are joined."""
+        k = self.directions.shape[1]
+        known = self._surface.planes[:k]
+        rules = [coordinate_rule(planes, np.zeros(0), 0.0, _STEP / fineness, _RADIUS) for planes in known]
+        nodes, weight = tensor_rule([(x, w * normal_density(x)) for x, w in rules], _RADIUS)
+        weight = weight / weight.sum()
+        resolution = Resolution.of(self.projections, fineness * _FINENESS[self.projections])
+        found: dict[Any, list[Any]] = {}
+        for node, chance in zip(nodes, weight, strict=True):
+            part = self._surface.fixed(node)
+            if _constant(part):
+                continue
+            rule = label_rule(part, resolution)
+            entry = found.setdefault(_fingerprint(rule, self.noise), [0.0, part, rule])
+            entry[0] += chance
+        least = self.resolution
+        return [
+            Part.of(chance, surface, rule, self.noise, Narrowness(least, 2 * least, surface.discrete, True))
+            for chance, surface, rule in found.values()
+        ]
+
+    @property
+    def discrete(self) -> bool:
+        return all(part.limits.discrete for part in self.parts(1.0))
+
+    @property
+    def resolution(self) -> float:
+        return {1: 1e-3, 2: 0.01, 3: 0.08}[self.projections]
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self._no_data()
+
+    def known(self, directions: np.ndarray) -> Channel:
+        together = np.concatenate([self.directions, self._left @ directions], 1)
+        return KnownChannel(self.target, self.noise, together)
+
+    def __repr__(self) -> str:
+        return f"KnownChannel({self.target.name!r}, noise={self.noise:g}, directions={self.directions.tolist()})"
+
+
+def _constant(surface: Surface) -> bool:
+    """Whether nothing is left to learn from the label at this node."""
+    return surface.discrete and len(surface.atoms) == 1
+
+
+def _fingerprint(rule: LabelRule, noise: float) -> Any:
+    """Equal for rules whose labels have the same level sets; with noise the labels themselves count too."""
+    pieces = [
+        (rule.sets.z[a:b].round(9).tobytes(), rule.sets.weight[a:b].round(9).tobytes(), round(float(mu), 12))
+        for a, b, mu in zip(rule.sets.start[:-1], rule.sets.start[1:], rule.mu, strict=True)
+    ]
+    if noise == 0:
+        return frozenset(pieces)
+    # Only differences between labels matter.
+    return tuple(pieces), (rule.y - rule.y[0]).round(9).tobytes()
