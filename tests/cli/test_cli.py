@@ -95,7 +95,7 @@ def test_curve_prints_writes_and_judges(solvable, tmp_path):
     arguments = ["curve", *TOY, "--alpha", "0.5:2:4", "--learner", "ridge", "--learner", "mean", "--d", "20"]
     code, out, err = solvable(*arguments, "--seeds", "3", "--out", str(figure), "--out", str(data))
     assert code == 0 and err == ""
-    assert "overlap: largest deviation of 4 points" in out and f"written: {figure}" in out
+    assert "overlap: too few runs to say at " in out and " of 4 points" in out and f"written: {figure}" in out
     assert figure.read_bytes().startswith(b"\x89PNG")
     loaded = sv.Curve.load(data)
     assert loaded.learners == ("ridge", "mean") and loaded.dataset.sizes["seed"] == 3
@@ -105,6 +105,8 @@ def test_curve_prints_writes_and_judges(solvable, tmp_path):
     ridge, mean = found["learners"]
     np.testing.assert_allclose(ridge["theory"]["overlap"], loaded["overlap"].values[0])
     assert mean["theory"] == {} and mean["simulation"]["overlap"]["runs"] == [3, 3, 3, 3]
+    assert mean["simulation"]["overlap"]["all_runs"] == [3, 3, 3, 3]
+    assert found["agreement"]["overlap"]["word"] == "too few runs to say"
     np.testing.assert_allclose(mean["simulation"]["overlap"]["mean"], loaded.summary("overlap")[0].values[1])
 
 
