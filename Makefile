@@ -14,7 +14,7 @@ run: $(VENV)/.installed-base
 	$(BIN)/solvable study 'z1**2 + sign(z1*z2*z3)' --out out
 
 test: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --quiet
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup --quiet
 
 test-slow: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --quiet -m slow

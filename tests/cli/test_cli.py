@@ -115,6 +115,7 @@ def test_curve_of_theory_takes_every_learner_that_has_one(solvable):
     assert code == 0 and "estimation_error" in out
 
 
+@pytest.mark.slow
 def test_curve_with_workers_gives_the_same(solvable):
     arguments = ["curve", *TOY, "--alpha", "0.5,2", "--learner", "mean", "--d", "10", "--seeds", "2", "--json"]
     assert solvable(*arguments, "--workers", "2") == solvable(*arguments)

@@ -28,7 +28,7 @@ EXACT = ("verdict", "information_exponent", "leap_exponent", "generative_exponen
 
 def _parameters() -> list[Any]:
     listed = cases()
-    quick = {case.id for case in [case for case in listed if case.fast][::10]}
+    quick = {case.id for case in [case for case in listed if case.fast][::12]}
     return [pytest.param(case, id=case.id, marks=() if case.id in quick else pytest.mark.slow) for case in listed]
 
 

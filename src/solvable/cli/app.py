@@ -17,7 +17,7 @@ Example: solvable predict "abs(z)" --alpha 1.3 --learner amp
 
 With --json, infinities and NaN are the strings "inf", "-inf" and "nan".
 
-Bad input ends with exit code 2, a failed computation with 1, each with one line on standard error."""
+Bad input ends with exit code 2, a failed computation with 1, a full disk with 3, each with a line on standard error."""
 
 app = typer.Typer(help=INTRO, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 

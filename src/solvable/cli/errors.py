@@ -1,7 +1,11 @@
-"""How the command line fails: one line on standard error, exit code 2 for bad input and 1 for a failed computation."""
+"""How the command line fails: one line on standard error, exit code 2 for bad input and 1 for a failed computation.
+
+A full disk has a code of its own, 3: what was finished is kept, and the same command goes on once there is room.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import warnings
@@ -9,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+BAD_INPUT, FAILED, FULL, INTERRUPTED = 2, 1, 3, 130
 
 
 def guarded(command: Callable[[], Any]) -> int:
@@ -52,9 +56,19 @@ def explain(error: Exception) -> tuple[str, int]:
         return f"{error.reason}{where}", BAD_INPUT
     if isinstance(error, KeyError):
         return str(error.args[0]) if error.args else "missing key", BAD_INPUT
+    if isinstance(error, OSError) and _is_full(error):
+        where = f": {error.filename} could not be written" if error.filename else ""
+        return f"the disk is full{where} ({error.strerror or error}); make room and run the command again", FULL
     if isinstance(error, (SolvableError, ValueError, OSError)):
         return str(error), BAD_INPUT
     return f"internal error: {type(error).__name__}: {error} (SOLVABLE_DEBUG=1 shows where)", FAILED
+
+
+def _is_full(error: OSError) -> bool:
+    """Whether there is no room left, on the disk or in what a user may have of it; HDF5 says so in its text."""
+    return error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)) or os.strerror(errno.ENOSPC) in str(
+        error
+    )
 
 
 @contextmanager

@@ -22,13 +22,11 @@ from solvable.core.ranges import SIGNED, UNIT, Range, usual_range
 from solvable.core.registry import simulation, theory, thresholds_of
 from solvable.core.results import Outcome, Prediction
 from solvable.engine.amp import AMPReport, amp, uninformed_start
-from solvable.engine.evolution import Evolution
 from solvable.engine.operators import Operator
 from solvable.engine.outputs.likelihood import Likelihood
-from solvable.engine.sides import BayesOutput, BayesSignal, OutputDenoiser, SignalDenoiser
+from solvable.engine.sides import BayesOutput, BayesSignal, Evolution, OutputDenoiser, SignalDenoiser
 from solvable.engine.solvers import solver_for
-from solvable.engine.solvers.base import FixedPoints, Solver
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 
 SMALLEST_V = 1e-6
 """The floor of the posterior variance of z, unless an instance says otherwise."""

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+
+def partial_name(path: Path) -> Path:
+    """The name that a file has until it is whole. It is refused where it is a link: that would be written through."""
+    partial = path.with_name(f"{path.name}.part")
+    if os.path.lexists(partial) and (partial.is_symlink() or not partial.is_file()):
+        raise FileExistsError(errno.EEXIST, "it is a link or no file, and nothing is written through it", str(partial))
+    return partial
 
 
 def write_together(folder: Path, writers: Mapping[str, Callable[[Path], object] | None]) -> list[Path]:
@@ -14,7 +23,7 @@ def write_together(folder: Path, writers: Mapping[str, Callable[[Path], object] 
     while it writes leaves the earlier files as they were, and `.part` files that the next run overwrites. A writer that
     raises takes the `.part` files with it.
     """
-    partial = {name: folder / f"{name}.part" for name, write in writers.items() if write is not None}
+    partial = {name: partial_name(folder / name) for name, write in writers.items() if write is not None}
     try:
         for name, write in writers.items():
             if write is not None:

@@ -25,7 +25,7 @@ from solvable.numerics.gaussian import gauss_legendre
 
 TOLERANCE = 1e-7
 PARTS = ((0.7, 1.0, 0.1), (0.3, 0.0, 5.0))
-SKEWED = ((0.65, 1.0, 0.1), (0.2, -0.4, 5.0), (0.15, 1.6, 0.7))
+SKEWED = ((0.65, 1.0, 0.1), (0.35, -0.4, 5.0))
 
 
 def contaminated(parts=PARTS) -> sv.MultiIndex:
@@ -164,7 +164,7 @@ def fine_averages(output, m, q, V, panel):
     return output.averages(m, q, V, panel)
 
 
-QUICK = {"huber", "absolute", "hinge, sign", "square"}
+QUICK = {"huber", "hinge, sign"}
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,11 @@ def test_parity_curve_is_the_same_point_by_point_and_in_any_order():
     np.testing.assert_allclose(alone.overlap[0], curve.overlap[-1], atol=1e-6)
 
 
-@pytest.mark.parametrize("channel", [Parity, Staircase, Bistable.toy], ids=["parity", "staircase", "bistable"])
+@pytest.mark.parametrize(
+    "channel",
+    [Parity, pytest.param(Staircase, marks=pytest.mark.slow), Bistable.toy],
+    ids=["parity", "staircase", "bistable"],
+)
 def test_no_bit_depends_on_what_was_asked_before(channel):
     def bits(evolution: Continuation, name: str, alpha: list[float]) -> list[bytes]:
         found = getattr(evolution, name)(np.array(alpha))

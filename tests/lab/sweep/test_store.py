@@ -180,12 +180,12 @@ def test_what_is_not_ours_in_a_store_is_left_alone(folder):
 
 
 def test_leftovers_of_killed_processes_go_after_an_hour(folder):
-    old, young = folder / "temporary/old", folder / "temporary/young"
+    old, young = folder / "temporary/12-0123456789ab", folder / "temporary/34-0123456789ab"
     for path in (old, young):
         path.write_text("half a fi")
     os.utime(old, (time.time() - 7200,) * 2)
     run(folder)
-    assert os.listdir(folder / "temporary") == ["young"] and status(folder).done == 9
+    assert os.listdir(folder / "temporary") == [young.name] and status(folder).done == 9
 
 
 def test_a_write_that_fails_leaves_nothing_and_can_be_repeated(folder, monkeypatch):

@@ -18,8 +18,8 @@ from solvable.engine.signals.separable import gaussian_denoiser
 from solvable.engine.two_sided import RESTARTS, run_amp
 from solvable.models.index import MultiIndex
 from solvable.models.index.informed import truthful_start
+from solvable.models.index.multi_index import orthonormal_teacher
 from solvable.models.index.scores import aligned, fresh_pairs, scores
-from solvable.models.index.teachers import orthonormal_teacher
 
 PARITY = MultiIndex("sign(z1*z2)")
 STAIRCASE = MultiIndex("z1**2 + sign(z1*z2*z3)")
@@ -200,6 +200,7 @@ def test_a_given_start_is_used_with_its_memory():
     assert np.max(np.abs(plain.estimate - with_memory.estimate)) > 1e-3
 
 
+@pytest.mark.slow
 def test_staircase_is_learned_jointly():
     outcome = simulate(STAIRCASE, AMP(), 5.0, 250, 1)
     assert outcome.converged
@@ -229,7 +230,7 @@ def test_priors_other_than_gaussian_are_refused():
 
 
 @pytest.mark.parametrize("learner", [AMP(), BayesOptimal()], ids=["amp", "bayes-optimal"])
-@pytest.mark.parametrize("d, n", [(3, 1), (4, 5), (30, 1)])
+@pytest.mark.parametrize("d, n", [(3, 1), *(pytest.param(*size, marks=pytest.mark.slow) for size in ((4, 5), (30, 1)))])
 def test_edge_sizes_give_finite_metrics(learner, d, n):
     rng = np.random.default_rng(1)
     outcome = find_simulation(STAIRCASE, learner).function(

@@ -11,8 +11,7 @@ import pytest
 import solvable as sv
 from solvable.core.status import Status
 from solvable.models.matrix import QuadraticNetwork, lazy
-from solvable.models.matrix.lazy import ridge
-from solvable.models.matrix.learners import Lazy
+from solvable.models.matrix.lazy import Lazy, ridge
 from solvable.spectra import Discrete
 from solvable.verbs.simulate import generators
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.channels.base import Posterior
-from solvable.channels.closed.continuous import ContinuousChannel
+from solvable.channels.closed.base import ContinuousChannel
 from solvable.channels.closed.peaked import mixture_moments, peaked_nodes, shares
 from solvable.numerics.gaussian import gauss_legendre, graded_legendre
 

@@ -17,7 +17,7 @@ import functools
 
 import numpy as np
 
-from solvable.channels.levels.fibres import Fibres, coordinate_rule, fibres
+from solvable.channels.levels.fibres import Fibres, coordinate_rule, fibres, tensor_rule
 from solvable.channels.levels.labels import Resolution, flat_sets
 from solvable.channels.levels.points import PointSets, level_points
 from solvable.channels.levels.surface import Surface
@@ -78,10 +78,7 @@ class RowPosterior:
             rules.append(coordinate_rule(planes, np.zeros(0), 0.0, float(h), _RADIUS[self._r]))
         if np.prod([float(len(x)) for x, _ in rules]) * 0.6 > _MOST_NODES[self._r]:
             return None
-        z = np.stack(np.meshgrid(*[x for x, _ in rules], indexing="ij"), -1).reshape(-1, self._r)
-        weight = np.stack(np.meshgrid(*[w for _, w in rules], indexing="ij"), -1).prod(-1).ravel()
-        inside = np.sum(z**2, 1) < _RADIUS[self._r] ** 2
-        z, weight = z[inside], weight[inside]
+        z, weight = tensor_rule(rules, _RADIUS[self._r])
         return z, np.log(weight), self._surface.function(z)
 
     def observe(self, y: np.ndarray) -> Observation:

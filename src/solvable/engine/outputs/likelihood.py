@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -151,25 +151,15 @@ def _linear_slope(target: Target) -> float | None:
     return slope if np.all(np.abs(clean - slope * _LINEAR) <= 1e-13 * (1 + np.abs(clean))) else None
 
 
-@functools.singledispatch
-def class_law(channel: Any) -> PiecewiseClasses | LogisticClasses:
+def class_law(channel: ScalarChannel) -> PiecewiseClasses | LogisticClasses:
     """P(y | omega*) of labels +-1, y = 1 first, that are drawn at random by a channel."""
+    if isinstance(channel, FlippedLabels):
+        return class_law(channel.channel).flip(np.float64(channel.flip))
+    if isinstance(channel, Logit):
+        return LogisticClasses(np.float64(channel.gain), np.float64(0.0))
+    if isinstance(channel, Probit):
+        return PiecewiseClasses(np.zeros(1), np.array([[0.0, 1.0], [1.0, 0.0]]), np.float64(channel.label_noise))
     raise NotImplementedError(f"averages of a loss over the random labels of {channel!r} are not known.")
-
-
-@class_law.register
-def _(channel: Probit) -> PiecewiseClasses:
-    return PiecewiseClasses(np.zeros(1), np.array([[0.0, 1.0], [1.0, 0.0]]), np.float64(channel.label_noise))
-
-
-@class_law.register
-def _(channel: Logit) -> LogisticClasses:
-    return LogisticClasses(np.float64(channel.gain), np.float64(0.0))
-
-
-@class_law.register
-def _(channel: FlippedLabels) -> PiecewiseClasses | LogisticClasses:
-    return class_law(channel.channel).flip(np.float64(channel.flip))
 
 
 class Line(NamedTuple):

@@ -10,11 +10,9 @@ from solvable.core.errors import NotSolvable
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import BayesSignal
 from solvable.engine.signals.separable import SeparableSignal
-from solvable.engine.solvers.base import FixedPoints, Solver
+from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 from solvable.engine.solvers.branches import Branches, Point
-from solvable.engine.solvers.hard_phases import find_thresholds
-from solvable.engine.solvers.staircase import LearnedStep, staircase
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.staircase import LearnedStep, find_thresholds, staircase
 
 _GRIDS = 256
 """How many grids of gains are remembered with their fixed points."""

@@ -26,8 +26,7 @@ from solvable.channels.exponents import weak_recovery
 from solvable.core.status import Status
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import BayesSignal
-from solvable.engine.solvers.base import FixedPoints, Solver
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 from solvable.numerics import interpolation
 from solvable.numerics.errors import COARSER
 from solvable.numerics.interpolation import PiecewiseChebyshev

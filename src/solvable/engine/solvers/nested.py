@@ -13,8 +13,9 @@ by Newton's method kept within brackets, and the two together once they are clos
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from solvable.engine.signals.trace import Thresholded, thresholded
@@ -44,6 +45,11 @@ class Solution(NamedTuple):
     residual: np.ndarray
     evaluations: np.ndarray
     solved: np.ndarray
+
+    def put(self, where: np.ndarray, other: Solution, which: Any = slice(None)) -> None:
+        """Write the points `which` of another solution at the places `where`."""
+        for mine, new in zip(jax.tree.leaves(self), jax.tree.leaves(other), strict=True):
+            mine[where] = new[which]
 
 
 class Equations(NamedTuple):
@@ -95,8 +101,8 @@ def solve(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> Solution
         certain = residual + _ROUNDING < CERTAIN * np.abs(found.slope)
         stalled = (best.residual[active] < ACCEPTED) & (residual > best.residual[active] / 4)
         better = residual < best.residual[active]
-        _keep(best, active[better], Solution(D, u, integrals, residual, best.evaluations, certain), better)
         best.evaluations[active] += 1
+        best.put(active[better], Solution(D, u, integrals, residual, best.evaluations[active], certain), better)
         log_D[active], s[active] = new_log, new_s
         ended = ((residual < TOLERANCE) | stalled) & certain
         active = active[~(ended | (np.abs(new_log) > _FARTHEST))]
@@ -217,13 +223,6 @@ def _within(new: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """`new`, or the middle of the bracket where it falls outside one that is finite."""
     outside = ~((new > low) & (new < high)) & np.isfinite(low + high)
     return np.where(outside, (low + high) / 2, new)
-
-
-def _keep(best: Solution, where: np.ndarray, found: Solution, better: np.ndarray) -> None:
-    for name in ("D", "u", "residual", "solved"):
-        getattr(best, name)[where] = getattr(found, name)[better]
-    for kept, new in zip(best.integrals, found.integrals, strict=True):
-        kept[where] = new[better]
 
 
 def _start(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.errors import SolvableError, bad_parameter
+from solvable.lab.files import partial_name
 
 SCHEMA = 2
 """Raised when a reader of before would misread a file. 2: labels of axes, sizes by name, vectors along `entry`."""
@@ -39,7 +40,7 @@ def save_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
         encoding[name] = {"fletcher32": True}
         if variable.dtype.kind in "UOT":
             encoding[name]["dtype"] = "S1"  # fixed-width text lies in the checked chunks, variable-length text does not
-    partial = path.with_name(path.name + ".part")
+    partial = partial_name(path)
     try:
         sealed.to_netcdf(partial, engine="h5netcdf", encoding=encoding)
         os.replace(partial, path)

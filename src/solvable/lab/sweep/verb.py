@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +122,9 @@ def run_sweep(
                     with crew(workers, scheduler, executor) as hands, Writer(store) as writer:
                         execute(left, hands, writer, advance)
                 except BaseException as error:
-                    store.log(f"sweep {layout.id} stopped ({type(error).__name__}): {sum(counts.values())} points done")
+                    done = f"{sum(counts.values())} points done"
+                    with suppress(OSError, StoreError):  # what stopped it matters more, perhaps that the disk is full
+                        store.log(f"sweep {layout.id} stopped ({type(error).__name__}): {done}")
                     raise
         seconds = time.perf_counter() - begin
         computed = counts[False] + counts[True]

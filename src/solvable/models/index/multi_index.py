@@ -31,7 +31,7 @@ from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import SMALLEST_V, Instance, TwoSided
 from solvable.models.index.metrics import knowing_nothing, prediction
 from solvable.models.index.scores import aligned, scores
-from solvable.models.index.teachers import orthonormal_teacher
+from solvable.numerics.subspaces import orthonormal
 from solvable.priors import Gaussian, Prior, as_prior
 from solvable.targets.target import Target
 
@@ -203,6 +203,16 @@ class MultiIndex(TwoSided):
         channel = self.named_channel
         clean = self.target.numpy(np.asarray(z, float)) if channel is None else channel.sample(z, rng)
         return contaminate(clean, self.components, rng)
+
+
+def orthonormal_teacher(rng: np.random.Generator, d: int, r: int) -> np.ndarray:
+    """Gaussian weights W* (d x r) made orthogonal, each column of norm sqrt(d): W*^T W* = d I exactly.
+
+    The columns are those of a Gaussian matrix after Gram-Schmidt, so their span is uniformly distributed.
+    """
+    if d < r:
+        raise bad_parameter("d", d, f"at least the number of projections, {r}")
+    return np.sqrt(d) * orthonormal(rng.standard_normal((d, r)))
 
 
 def _smallest_variance(channel: Channel, n: int) -> float:

@@ -25,18 +25,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from solvable.core.checks import real_number
+from solvable.core.model import Learner
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
 from solvable.core.status import Status
 from solvable.engine.erm.closed import ridge_regression
 from solvable.engine.operators import Features
-from solvable.models.matrix.learners import Lazy
 from solvable.models.matrix.model import MatrixData, MatrixModel, errors
 
 _ROUNDING = 1e-15
 """A few units in the last place."""
 _TOLERANCE = 1e-10
 _STEPS = 20_000
+
+
+class Lazy(Learner):
+    r"""Ridge regression on the features, as a network does that stays close to its start (the tangent kernel).
+
+    $\min_S \frac{1}{d^2}\sum_\mu (y_\mu - \mathrm{Tr}[G_\mu S])^2 + \frac{\lambda}{d} \|S\|_F^2$ over all symmetric
+    S, with $\lambda$ = `penalty`. A penalty of 0 is the limit of a vanishing one.
+    """
+
+    penalty: float = 0.0
+
+    def __check_init__(self):
+        real_number("penalty", self.penalty, "a finite number, zero or positive", lambda x: x >= 0)
 
 
 @theory(MatrixModel, Lazy, references=("chizat2019lazy", "hastie2022surprises"))

@@ -51,7 +51,7 @@ def test_published_values(theory, n, penalty, width, published, tolerance):
     assert abs(found["estimation_error"] - published) < tolerance
 
 
-@pytest.mark.parametrize(("width", "tolerance"), [(20, 0.01), (SIZE, 0.02)])
+@pytest.mark.parametrize(("width", "tolerance"), [(20, 0.01), pytest.param(SIZE, 0.02, marks=pytest.mark.slow)])
 def test_drawn_noise_matrices(theory, width, tolerance):
     """The same equations on the eigenvalues and eigenvectors of two matrices A + delta Z, divergence by double sums."""
     alpha, penalty, noise = 1.0, 0.1, 0.1
@@ -152,6 +152,7 @@ def test_recovery_without_noise():
     assert 0.1 < narrow["estimation_error"][0] < 0.103
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_nothing_to_learn(share):
     """A* = 0: what is learned is the upper part of a semicircle of variance delta^2."""

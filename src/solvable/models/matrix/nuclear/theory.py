@@ -10,16 +10,18 @@ from __future__ import annotations
 import numbers
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 
+from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter
+from solvable.core.model import Learner
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.signals.trace import Thresholded, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
-from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.model import MatrixModel
 from solvable.models.matrix.nuclear.few_samples import FEW, few_samples
 from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
@@ -27,6 +29,33 @@ from solvable.spectra import Discrete, Law
 
 _ROUNDING = 1e-13
 METRICS: tuple[str, ...] = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
+
+
+class NuclearNorm(Learner):
+    r"""The network of quadratic units trained with weight decay: least squares under a penalty on the trace.
+
+    $\min_{S \succeq 0} \frac{1}{d^2}\sum_\mu (y_\mu - \mathrm{Tr}[G_\mu S])^2
+    + \frac{\lambda}{d} \mathrm{Tr}\, S$ with $\lambda$ = `penalty`. A network $S = W^T W/\sqrt{pd}$ of p >= d units
+    trained on $\sum_\mu (y_\mu - \hat y_\mu)^2 + \lambda_W \|W\|_F^2$ solves the same problem with
+    $\lambda = \lambda_W \sqrt{p/d}$. A penalty of 0 is the limit of a vanishing one.
+
+    - `width`: None for p >= d; otherwise S has a rank of at most p: an integer is the number of units, a fraction up
+      to 1 is the number of units over the dimension.
+    - `solver`: how runs are made: `"convex"` (accelerated proximal gradient on S) or `"network"` (descent on W).
+    """
+
+    penalty: float = 0.0
+    width: int | float | None = None
+    solver: str = eqx.field(default="convex", static=True)
+
+    def __check_init__(self):
+        real_number("penalty", self.penalty, "a finite number, zero or positive", lambda x: x >= 0)
+        if self.solver not in ("convex", "network"):
+            raise bad_parameter("solver", self.solver, "'convex' or 'network'")
+        if self.width is not None:
+            takes = "None, an integer of at least 1 (units) or a fraction above 0 and up to 1 (units per dimension)"
+            whole = isinstance(self.width, numbers.Integral)
+            real_number("width", self.width, takes, lambda x: x >= 1 if whole else 0 < x <= 1)
 
 
 class NuclearPoints(NamedTuple):
@@ -80,7 +109,7 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     few = (alpha > 0) & (alpha < FEW) & ~recovered
     open_ = (alpha > 0) & ~recovered & ~few
     if open_.any():
-        _fill(found, open_, solve(law, noise, penalty, alpha[open_]))
+        found.put(open_, solve(law, noise, penalty, alpha[open_]))
         if penalty == 0 and noise > 0 and not found.solved.all():
             _retry(found, law, noise, alpha)
     theta, b = _factors(found, penalty, alpha, open_)
@@ -107,7 +136,7 @@ def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
     for k in np.nonzero(~found.solved & (alpha < threshold) & np.isfinite(largest))[0]:
         again = solve_interpolating(law, noise, float(alpha[k]), largest)
         if again is not None:
-            _fill(found, np.arange(len(alpha)) == k, again)
+            found.put(np.arange(len(alpha)) == k, again)
 
 
 def _factors(found: Solution, penalty: float, alpha: np.ndarray, solved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,13 +165,6 @@ def _placed(law: Law, alpha: np.ndarray, recovered: np.ndarray) -> Solution:
     return Solution(
         D, D.copy(), integrals, np.zeros(alpha.shape), np.zeros(alpha.shape, int), np.ones(alpha.shape, bool)
     )
-
-
-def _fill(found: Solution, where: np.ndarray, solved: Solution) -> None:
-    for name in ("D", "u", "residual", "evaluations", "solved"):
-        getattr(found, name)[where] = getattr(solved, name)
-    for kept, new in zip(found.integrals, solved.integrals, strict=True):
-        kept[where] = new
 
 
 def penalty_slopes(points: NuclearPoints, penalty: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
