@@ -251,9 +251,10 @@ def test_a_file_written_anew_while_it_was_set_aside_is_put_back(folder, monkeypa
 
 def test_a_result_takes_the_place_of_an_earlier_error(tmp_path):
     store, id = PointStore(tmp_path / "store", create=True), "ab" * 16
-    store.write(id, {"error": {"message": "too much"}}, failed=True)
+    known = {"point": {}, "provenance": {"solvable": "0.1.0"}}
+    store.write(id, known | {"error": {"message": "too much"}}, failed=True)
     assert store.read(id, failed=True) is not None and store.states() == {id: "failed"}
-    store.write(id, {"result": {}})
+    store.write(id, known | {"result": {"thresholds": {}}})
     assert store.read(id, failed=True) is None
     assert not list(store.folder.glob("points/*/*.failed.json"))
     assert store.states() == store.checked_states() == {id: "done"}

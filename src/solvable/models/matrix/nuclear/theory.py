@@ -28,7 +28,7 @@ from solvable.models.matrix.nuclear.width import WidthTheory
 from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
 from solvable.spectra import Discrete, Law
 
-_ROUNDING = 1e-13
+_ROUNDING = 5e-13
 METRICS: tuple[str, ...] = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
 
 
