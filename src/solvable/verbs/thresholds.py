@@ -8,6 +8,7 @@ from solvable.core.checks import check_learner, check_model
 from solvable.core.model import Learner, Model
 from solvable.core.precision import float64
 from solvable.core.registry import find_pair_thresholds, find_thresholds
+from solvable.verbs.lookup import looked_up
 
 
 def thresholds(model: Model, learner: Learner | None = None) -> dict[str, Any]:
@@ -17,5 +18,5 @@ def thresholds(model: Model, learner: Learner | None = None) -> dict[str, Any]:
     """
     check_model(model)
     if learner is not None:
-        return float64(find_pair_thresholds(model, check_learner(learner)).function)(model, learner)
-    return float64(find_thresholds(model).function)(model)
+        return float64(looked_up(find_pair_thresholds, model, check_learner(learner)).function)(model, learner)
+    return float64(looked_up(find_thresholds, model).function)(model)
