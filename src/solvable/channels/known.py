@@ -50,7 +50,7 @@ class KnownChannel(LevelSetAverages):
     def definition(self) -> dict[str, Any]:
         return super().definition | {"directions": self.directions}
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
     def parts(self, fineness: float) -> list[Part]:
         """The labels at nodes of z_U; nodes with the same level sets are joined."""
         k = self.directions.shape[1]
