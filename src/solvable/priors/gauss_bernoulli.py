@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 from scipy.special import expit
 
-from solvable.core.errors import bad_parameter
+from solvable.core.checks import real_number
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.priors.base import Prior, normalised
+
+
+def _checked_rho(rho: Any) -> Any:
+    return real_number("rho", rho, "in (0, 1]", lambda x: 0 < x <= 1)
 
 
 class GaussBernoulli(Prior):
@@ -18,11 +24,7 @@ class GaussBernoulli(Prior):
     log(rho / (1 - rho)) - log(1 + A tau) / 2 + v B^2 / 2 against the spike.
     """
 
-    rho: float = eqx.field(converter=float)
-
-    def __check_init__(self):
-        if not 0 < self.rho <= 1:
-            raise bad_parameter("rho", self.rho, "in (0, 1]")
+    rho: float = eqx.field(converter=_checked_rho)
 
     @property
     def dimension(self) -> float:

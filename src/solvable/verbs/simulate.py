@@ -34,7 +34,7 @@ def simulate(model: Model, learner: Learner, d: int | None = None, seed: int = 0
     check_learner(learner)
     entry = find_simulation(model, learner)
     size, axes = _size(model, d, axes)
-    seed = check_count("seed", seed, least=0)
+    seed = check_count("seed", seed, least=0, most=2**128 - 1)
     values, point = (None, check_point(model, axes)) if entry.path is None else check_path(model, axes, entry.path)
     drop_programs()
     sampler, whose = _sampler(entry, model), pair_name(model, learner)

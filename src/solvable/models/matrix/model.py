@@ -26,6 +26,7 @@ import numpy as np
 
 from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter
+from solvable.core.memory import check_memory
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
 from solvable.engine.erm import ERM
@@ -84,7 +85,11 @@ class MatrixModel(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> MatrixData:
         """A teacher, n = round(alpha d^2) features (at least one) and their labels."""
-        n = max(1, round(axes["alpha"] * d**2))
+        count = max(1.0, axes["alpha"] * float(d) ** 2)
+        # Gaussian features are drawn again when they are needed, a block at a time.
+        kept = count * (d if self.features == "quadratic" else 1)
+        check_memory(8.0 * (kept + 4.0 * d * d), f"{count:.4g} samples of matrices of size {d}", "d", d)
+        n = round(count)
         truth, width = self.teacher(rng, d)
         operator = FEATURES[self.features](rng, n, d)
         labels = operator.forward(truth) + np.sqrt(float(self.noise)) * rng.standard_normal(n)

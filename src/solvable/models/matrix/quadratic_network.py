@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import numpy as np
 
+from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter, checked_variance
 from solvable.models.matrix.model import MatrixModel, checked_features
 from solvable.spectra import Law, MarchenkoPastur
@@ -44,10 +45,4 @@ class QuadraticNetwork(MatrixModel):
 
 
 def _checked_rho(rho: object) -> float:
-    try:
-        value = float(rho)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
-        raise bad_parameter("rho", rho, "a positive number, the width over the dimension") from None
-    if not (np.isfinite(value) and value > 0):
-        raise bad_parameter("rho", rho, "a positive number, the width over the dimension")
-    return value
+    return real_number("rho", rho, "a positive number, the width over the dimension", lambda x: x > 0)
