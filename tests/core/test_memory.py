@@ -27,9 +27,7 @@ def test_a_sampler_says_how_many_bytes_it_would_need_and_allocates_none(case):
     model, learner, size = LARGE[case]
     tracemalloc.start()
     try:
-        message = (
-            rf"d = {size['d']} is not allowed: d must be smaller: .* would take .*bytes.*, and there are .* GB here"
-        )
+        message = rf"d = {size['d']} is not allowed: d must be smaller: .* would take .*bytes.* there are .* GB here"
         with pytest.raises(ValueError, match=message):
             sv.simulate(model, learner, **size)
         assert tracemalloc.get_traced_memory()[1] < 1e8

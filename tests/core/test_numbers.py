@@ -84,6 +84,7 @@ def test_the_list_is_complete():
     assert annotated - {Model, Learner} <= set(EXAMPLES) and len(FIELDS) >= 35
 
 
+@pytest.mark.filterwarnings("ignore:A JAX array is being set as static")
 @pytest.mark.parametrize(("kind", "name"), FIELDS, ids=lambda value: getattr(value, "__name__", value))
 def test_a_field_refuses_what_is_no_number(kind, name):
     kind(**EXAMPLES[kind])
