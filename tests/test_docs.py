@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import operator
 import os
 import re
 import shlex
@@ -17,6 +19,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 RUNNABLE = re.compile(r"<!-- runnable -->\n```python\n(.*?)```", re.DOTALL)
 OUTPUT = re.compile(r"<!-- output -->\n```text\n(.*?)```", re.DOTALL)
 FENCE = re.compile(r"^( *)```(\w*)[^\n]*\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+END = "----- end of a page -----\n"
 # A page about the past may name commands that no longer exist.
 HISTORY = ("CHANGELOG.md",)
 
@@ -59,24 +62,57 @@ def test_internal_links_resolve(page):
         assert not anchor or anchor in headings(file), f"{page_name(page)} links to a missing heading: {link}"
 
 
-def runnable() -> list:
-    """The pages with code to run; those of the families, which compile much, in the slow set."""
-    slow = {True: (pytest.mark.slow,), False: ()}
-    pages = [page for page in PAGES if RUNNABLE.search(page.read_text())]
-    return [pytest.param(page, id=page_name(page), marks=slow[page.parent.name == "models"]) for page in pages]
-
-
-@pytest.mark.parametrize("page", runnable())
-def test_runnable_blocks_run(page, tmp_path):
-    """The blocks of a page run in order in one fresh process, as a reader would paste them, and print what it shows."""
-    program = "import matplotlib\nmatplotlib.use('Agg')\n" + "\n".join(RUNNABLE.findall(page.read_text()))
+def run(tmp_path: Path, *programs: str) -> list[str]:
+    """What each program prints; all in one process, each with names of its own."""
+    sheet = (
+        "import sys, matplotlib\nmatplotlib.use('Agg')\n"
+        f"for program in sys.argv[1:]:\n    exec(program, {{'__name__': '__main__'}})\n    print({END!r}, end='')\n"
+    )
     paths = [str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-c", sheet, *programs]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.split(END)[:-1]
+
+
+def assert_shown(page: Path, printed: str) -> None:
     for shown in OUTPUT.findall(page.read_text()):
-        assert shown in done.stdout, f"{page_name(page)} shows\n{shown}\nwhich is not in\n{done.stdout}"
+        assert shown in printed, f"{page_name(page)} shows\n{shown}\nwhich is not in\n{printed}"
+
+
+def test_the_first_pages_run(tmp_path):
+    """The tutorial and the page of sweeps whole, and the first block of the readme, which alone compiles little."""
+    readme, *pages = (ROOT / "README.md", ROOT / "docs" / "tutorial.md", ROOT / "docs" / "sweeps.md")
+    programs = [RUNNABLE.findall(readme.read_text())[0], *("\n".join(RUNNABLE.findall(p.read_text())) for p in pages)]
+    for page, printed in zip(pages, run(tmp_path, *programs)[1:], strict=True):
+        assert_shown(page, printed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if RUNNABLE.search(page.read_text())], ids=page_name)
+def test_runnable_blocks_run(page, tmp_path):
+    """The blocks of a page run in order in one fresh process, as a reader would paste them, and print what it shows."""
+    assert_shown(page, *run(tmp_path, "\n".join(RUNNABLE.findall(page.read_text()))))
+
+
+def public_name(node: ast.AST) -> str:
+    """The dotted name that follows `sv`, as in `losses.Huber` of `sv.losses.Huber`; "" if it is something else."""
+    parts = []
+    while isinstance(node, ast.Attribute):
+        parts.insert(0, node.attr)
+        node = node.value
+    return ".".join(parts) if isinstance(node, ast.Name) and node.id == "sv" else ""
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in HISTORY and blocks_of(p, "python")], ids=page_name)
+def test_public_names_in_python_blocks_exist(page):
+    """Also in the blocks that no quick test runs."""
+    import solvable as sv
+
+    for text in blocks_of(page, "python"):
+        for name in filter(None, map(public_name, ast.walk(ast.parse(text)))):
+            assert operator.attrgetter(name)(sv) is not None, f"{page_name(page)}: sv.{name}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)

@@ -49,6 +49,7 @@ def test_theory_agrees_with_simulation(example):
         assert agreement.deviation < 4, str(agreement)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "noise"), [(2.0, 0.25), (0.7, 0.5)])
 def test_the_best_penalty_is_the_noise(example, alpha, noise):
     best = sv.optimize(example.LinearRegression(noise=noise), example.Ridge(), over="penalty", alpha=alpha)

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.models.matrix import BilinearSequence as BilinearSequence
+    from solvable.models.matrix import GradientDescent as GradientDescent
+    from solvable.models.matrix import Lazy as Lazy
     from solvable.models.matrix import MatrixSensing as MatrixSensing
+    from solvable.models.matrix import NuclearNorm as NuclearNorm
     from solvable.models.matrix import QuadraticNetwork as QuadraticNetwork
-    from solvable.models.matrix.learners import GradientDescent as GradientDescent
-    from solvable.models.matrix.learners import Lazy as Lazy
-    from solvable.models.matrix.learners import NuclearNorm as NuclearNorm
     from solvable.priors.penalties import Lasso as Lasso
     from solvable.priors.penalties import Ridge as Ridge
     from solvable.targets.target import Target as Target
@@ -75,9 +75,15 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
-    "solvable.models.matrix": ("BilinearSequence", "MatrixSensing", "QuadraticNetwork"),
+    "solvable.models.matrix": (
+        "BilinearSequence",
+        "GradientDescent",
+        "Lazy",
+        "MatrixSensing",
+        "NuclearNorm",
+        "QuadraticNetwork",
+    ),
     "solvable.models.index.diagnosis": ("diagnose",),
-    "solvable.models.matrix.learners": ("GradientDescent", "Lazy", "NuclearNorm"),
     "solvable.priors.penalties": ("Lasso", "Ridge"),
     "solvable.targets.target": ("Target",),
     "solvable.verbs.optimize": ("Optimum", "optimize"),

@@ -92,11 +92,12 @@ SLOPES = {
     pinball: lambda u, y: np.where(u > 0, 0.3, -0.7),
 }
 """f'(u) of the built-in losses and the functions above, by hand."""
-OWN = [pytest.param(function, id=function.__name__) for function in (log_cosh, pinball)]
-BUILT_IN = [pytest.param(loss, id=str(loss)) for loss in LOSSES]
+OWN = [pytest.param(log_cosh, id="log_cosh", marks=pytest.mark.slow), pytest.param(pinball, id="pinball")]
+# Of the two losses that are not convex one is quick.
+BUILT_IN = [pytest.param(loss, id=str(loss), marks=[pytest.mark.slow] * isinstance(loss, Cosine)) for loss in LOSSES]
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("loss", BUILT_IN)
 def test_slope_and_curvature_are_derivatives(loss):
     for y in labels(loss):
         step = 1e-5 * (1 + np.abs(U))
@@ -225,9 +226,9 @@ def test_kinks_of_the_built_in_losses():
         (hinge, [(1.0, -1.0, 0.0)], []),
         (huber, [], [-0.8, 0.8]),
         (log_cosh, [], []),
-        (lambda y, z: jnp.abs(y - z), [(0.0, -1.0, 1.0)], []),
+        pytest.param(lambda y, z: jnp.abs(y - z), [(0.0, -1.0, 1.0)], [], marks=pytest.mark.slow),
         (lambda y, z: jnp.maximum(jnp.abs(y - z) - 0.37, 0.0), [(-0.37, -1.0, 0.0), (0.37, 0.0, 1.0)], []),
-        (lambda y, z: jnp.abs(y - z) + (y - z) ** 2, [(0.0, -1.0, 1.0)], []),
+        pytest.param(lambda y, z: jnp.abs(y - z) + (y - z) ** 2, [(0.0, -1.0, 1.0)], [], marks=pytest.mark.slow),
         (lambda y, z: jnp.maximum(0.0, 1 - y * z) ** 2, [], [1.0]),
     ],
 )
@@ -254,9 +255,10 @@ def test_kinks_of_a_classification_loss_follow_the_label():
         (log_cosh, "residual"),
         (hinge, "margin"),
         (lambda y, z: jnp.logaddexp(0.0, -y * z), "margin"),
-        (lambda y, z: jnp.exp(-y * z), "margin"),
+        pytest.param(lambda y, z: jnp.exp(-y * z), "margin", marks=pytest.mark.slow),
         (poisson, "neither"),
-        (lambda y, z: jnp.logaddexp(0.0, z) - y * z, "neither"),  # nothing but rounding at y = 1 and z = 30
+        # Nothing but rounding at y = 1 and z = 30.
+        pytest.param(lambda y, z: jnp.logaddexp(0.0, z) - y * z, "neither", marks=pytest.mark.slow),
     ],
 )
 def test_kinds_are_told_from_values(function, kind):
@@ -376,7 +378,11 @@ def test_upward_kinks_are_refused_in_plain_words():
 
 @pytest.mark.parametrize(
     "function",
-    [lambda y, z: jnp.abs(y**2 - z), lambda y, z: jnp.abs(z) + (y - z) ** 2, lambda y, z: jnp.maximum(z, 2.0) - y * z],
+    [
+        lambda y, z: jnp.abs(y**2 - z),
+        pytest.param(lambda y, z: jnp.abs(z) + (y - z) ** 2, marks=pytest.mark.slow),
+        lambda y, z: jnp.maximum(z, 2.0) - y * z,
+    ],
 )
 def test_kinks_that_cannot_be_placed_are_refused_in_plain_words(function):
     with pytest.raises(ValueError, match="a function of y - z, or of y z, or one w"):
@@ -388,7 +394,7 @@ def test_kinks_that_cannot_be_placed_are_refused_in_plain_words(function):
     [
         lambda y, z: jnp.where(y * z > 0, 0.0, 1.0),
         lambda y, z: jnp.where(jnp.abs(y - z) < 1, (y - z) ** 2 / 2, 0.7),
-        lambda y, z: jnp.sign(z - 0.3) + 0 * y,
+        pytest.param(lambda y, z: jnp.sign(z - 0.3) + 0 * y, marks=pytest.mark.slow),
     ],
 )
 def test_a_jump_of_the_loss_itself_is_refused_in_plain_words(function):

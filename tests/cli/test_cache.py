@@ -17,7 +17,7 @@ import pytest
 from solvable.cli import cache
 
 SRC = str(Path(__file__).parents[2] / "src")
-PREDICT = ("predict", "abs(z)", "--alpha", "0.8", "--json")
+PREDICT = ("predict", "z", "--noise", "0.3", "--alpha", "0.8", "--json")
 # What a fresh process has after `enable`, without the cost of loading JAX.
 REPORT = """
 import json, os, sys

@@ -25,7 +25,7 @@ def test_programs_are_dropped_once_many_targets_have_come(monkeypatch):
 
 def test_channels_are_not_kept_for_ever():
     from solvable.channels import GenericChannel, NoisyChannel, ScalarChannel
-    from solvable.channels.known import KnownChannel
+    from solvable.channels.generic import KnownChannel
 
     for method in (
         ScalarChannel.rows,

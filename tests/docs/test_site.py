@@ -133,6 +133,7 @@ def test_nothing_is_loaded_from_another_host(site):
         assert not remote, f"{file.relative_to(site)} loads {remote}"
 
 
+@pytest.mark.slow
 def test_a_browser_typesets_every_equation_and_asks_no_other_host(site, tmp_path):
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:

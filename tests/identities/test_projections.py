@@ -16,7 +16,7 @@ from solvable.models.index import MultiIndex
         ("abs(z)", 0.0, [0.3, 0.6, 0.8, 1.0, 1.1, 1.128, 1.129, 3.0]),
         ("sign(z)", 0.0, [1e-3, 0.1, 1.0, 2.5, 10.0, 100.0]),
         ("z", 0.3, [0.01, 1.0, 5.0, 100.0]),
-        ("z**3 - 3*z", 0.0, [0.1, 0.9, 1.1, 1.19, 1.2]),
+        pytest.param("z**3 - 3*z", 0.0, [0.1, 0.9, 1.1, 1.19, 1.2], marks=pytest.mark.slow),
     ],
 )
 def test_fixed_points_are_those_of_the_curve(target, noise, alpha):
@@ -31,7 +31,14 @@ def test_fixed_points_are_those_of_the_curve(target, noise, alpha):
         np.testing.assert_allclose(found.free_entropy, known.free_entropy, atol=1e-7, rtol=1e-6)
 
 
-@pytest.mark.parametrize("target", ["abs(z)", "sign(z)", pytest.param("z**3 - 3*z", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "abs(z)",
+        pytest.param("sign(z)", marks=pytest.mark.slow),
+        pytest.param("z**3 - 3*z", marks=pytest.mark.slow),
+    ],
+)
 def test_thresholds_are_those_of_the_curve(target):
     model = MultiIndex(target)
     found, known = continued(model.channel).thresholds(), model.solver().thresholds()

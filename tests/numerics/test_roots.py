@@ -1,4 +1,4 @@
-"""Searches in one variable: accuracy, refusal, derivatives, and speed in evaluations."""
+"""Searches in one variable: accuracy, and speed in evaluations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.optimize
 
 from solvable.numerics.roots import (
-    bracketed_root,
     crossing,
     first_beyond,
     golden_section,
@@ -24,81 +22,6 @@ from solvable.numerics.roots import (
 def double_precision():
     with jax.enable_x64(True):
         yield
-
-
-def cubic(x, a):
-    return x**3 - a
-
-
-def test_a_thousand_cube_roots():
-    a = jnp.linspace(0.0, 20.0, 1000)
-    roots = jax.jit(lambda a: bracketed_root(cubic, 0.0, 3.0, a))(a)
-    np.testing.assert_allclose(roots, np.cbrt(a), rtol=2e-15, atol=1e-30)
-
-
-SMOOTH = [
-    (lambda x, xp: xp.tanh(50 * (x - 0.3)) + (x - 0.3) ** 3, -10.0, 10.0),
-    (lambda x, xp: xp.exp(x) - 1e10, 0.0, 700.0),
-    (lambda x, xp: xp.log(x) + 5.0, 1e-12, 1.0),
-    (lambda x, xp: xp.cos(x) - x, 0.0, 1.5),
-    (lambda x, xp: 1 / x - 1e-3, 1e-8, 1e8),
-]
-OTHERS = {
-    "jump": (lambda x, xp: xp.where(x < 0.3, -1.0, 2.0), 0.0, 1.0),
-    "flat": (lambda x, xp: x**9, -1.0, 2.0),
-    "positive": (lambda x, xp: x**2 + 1, -1.0, 1.0),
-    "hole": (lambda x, xp: xp.where(x == 0.5, xp.nan, x - 0.4), 0.0, 1.0),
-}
-
-
-@pytest.fixture(scope="module")
-def roots_of_all():
-    """The roots of all the functions above, each an entry of one array."""
-    functions, low, high = zip(*SMOOTH, *OTHERS.values(), strict=True)
-
-    def function(x, which):
-        return jnp.select([which == k for k in range(len(functions))], [f(x, jnp) for f in functions])
-
-    with jax.enable_x64(True):
-        solve = jax.jit(lambda low, high, which: bracketed_root(function, low, high, which))
-        found = np.asarray(solve(np.array(low), np.array(high), np.arange(len(functions))))
-    return [*found[: len(SMOOTH)]], dict(zip(OTHERS, found[len(SMOOTH) :], strict=True))
-
-
-@pytest.mark.parametrize("which", range(len(SMOOTH)))
-def test_agrees_with_scipy(which, roots_of_all):
-    function, low, high = SMOOTH[which]
-    reference = scipy.optimize.brentq(lambda x: function(x, np), low, high, xtol=1e-15, rtol=1e-14)
-    assert roots_of_all[0][which] == pytest.approx(reference, rel=1e-13)
-
-
-def test_a_jump_is_located(roots_of_all):
-    assert roots_of_all[1]["jump"] == pytest.approx(0.3, rel=1e-15)
-
-
-def test_a_flat_root_is_found_within_the_step_limit(roots_of_all):
-    assert abs(roots_of_all[1]["flat"]) < 1e-15
-
-
-def test_no_sign_change_gives_nan_and_leaves_the_others_alone(roots_of_all):
-    a = np.array([0.0, 0.25, 1.0, 2.0, np.nan])
-    roots = jax.jit(lambda a: bracketed_root(lambda x, a: x - a, 0.0, 1.0, a))(a)
-    np.testing.assert_array_equal(roots, [0.0, 0.25, 1.0, np.nan, np.nan])
-    assert np.isnan(roots_of_all[1]["positive"]) and np.isnan(roots_of_all[1]["hole"])
-
-
-def test_derivative_by_the_implicit_function_theorem():
-    a = np.array([0.5, 2.0, 8.0])
-    slopes = jax.jit(jax.vmap(jax.grad(lambda a: bracketed_root(cubic, 0.0, 3.0, a))))(a)
-    np.testing.assert_allclose(slopes, np.cbrt(a) ** -2 / 3, rtol=1e-13)
-
-
-def test_brackets_broadcast():
-    solve = jax.jit(lambda high, a: bracketed_root(lambda x, a: x**2 - a, 0.0, high, a))
-    roots = np.asarray(solve(np.array([[1.0], [2.0]]), np.array([0.25, 0.81, 2.25])))
-    assert roots.shape == (2, 3)
-    np.testing.assert_allclose(roots[1], [0.5, 0.9, 1.5], rtol=1e-15)
-    assert np.isnan(roots[0]).tolist() == [False, False, True]
 
 
 def counted(function):

@@ -37,11 +37,12 @@ predict/polynomial*/* predict/function-2/* predict/pieces/* predict/ellipse/* pr
 predict/committee-3/*
 predict/erm-huber/outliers predict/erm-huber-* predict/erm-absolute/* predict/erm-tukey*/* predict/erm-cosine/*
 predict/erm-logistic*/* predict/erm-hinge*/* predict/erm-function/* predict/erm-square-lasso*/*
-predict/network*/nuclear-narrow predict/network-narrow/bayes
+predict/network*/nuclear-* predict/network-narrow/bayes
 predict/discrete/[bn]* predict/three-atoms/[abn]* predict/semicircle/[bn]* predict/power-law/[bn]* predict/density/[bn]*
 predict/sequence*
-thresholds/z1* thresholds/sequence* diagnose/max* optimize/*
-simulate/product/amp simulate/staircase-3/amp simulate/polynomial/amp simulate/erm-logistic/direct simulate/sequence/amp
+predict/function/* thresholds/z_rademacher thresholds/z1* thresholds/sequence* diagnose/max* optimize/*
+simulate/product/amp simulate/staircase-3/amp simulate/polynomial/amp simulate/erm-logistic/direct
+simulate/erm-hinge/direct simulate/sequence/amp
 """.split()
 """Cases (with * for any text) of more than about 1.5 s of CPU time, or that use what only such a case computes."""
 

@@ -56,6 +56,7 @@ def test_thresholds_of_densities():
     assert bbp.added_spike(Density(lambda x: 1.0, 0, 1), 0.2).threshold == 0
 
 
+@pytest.mark.slow
 def test_derivatives_and_arrays():
     """Values and slopes along directions in (theta, D), for several at once."""
     theta, D = np.array([0.0, 1.0, 2.0, 2.0, 5.0]), np.full(5, 1.5)

@@ -52,7 +52,13 @@ def test_a_semicircle_is_shrunk_linearly():
 
 
 @pytest.mark.parametrize(
-    "law", [MarchenkoPastur(0.05), MarchenkoPastur(3.0), Discrete([-1, 0, 1], [0.1, 0.8, 0.1]), PowerLaw(1.25, 50)]
+    "law",
+    [
+        MarchenkoPastur(0.05),
+        MarchenkoPastur(3.0),
+        Discrete([-1, 0, 1], [0.1, 0.8, 0.1]),
+        pytest.param(PowerLaw(1.25, 50), marks=pytest.mark.slow),
+    ],
 )
 def test_the_subordinate_point_solves_its_equation_in_the_upper_half_plane(law):
     low, high = (float(end) for end in law.ends)

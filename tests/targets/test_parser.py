@@ -205,7 +205,7 @@ TOKENS += "lambda if else for in not and is True : [ ] ' \" ^ @ \\ # _ 1j 0x1 1_
 ANY_TEXT = st.one_of(st.text(max_size=60), st.lists(st.sampled_from([*TOKENS.split(), " "]), max_size=30).map("".join))
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@settings(max_examples=30, deadline=None, derandomize=True, database=None)
 @given(ANY_TEXT)
 def test_any_text_parses_or_raises_target_error(text):
     check_any_text(text)

@@ -20,6 +20,7 @@ import numpy as np
 
 from solvable.core.errors import NotSimulable, NotSolvable
 from solvable.numerics.errors import COARSER
+from solvable.numerics.subspaces import tidy
 from solvable.targets.target import Target
 
 if TYPE_CHECKING:
@@ -102,6 +103,36 @@ class Linearisation(NamedTuple):
     easy: np.ndarray
     error: float
     trivial_change: np.ndarray | None = None
+
+    @property
+    def zero_level(self) -> float:
+        """The size below which an entry cannot be told from zero."""
+        return 1e-7 + 5 * self.error
+
+    def trivial_directions(self) -> np.ndarray:
+        """The directions (r x k) on which the labels have a mean: the range of `trivial`, above its error."""
+        values, vectors = np.linalg.eigh(self.trivial)
+        level = np.full(len(values), self.zero_level)
+        if self.trivial_change is not None:
+            level = 1e-7 + 5 * np.abs(np.sum(vectors * (self.trivial_change @ vectors), 0))
+        return tidy(self.basis @ vectors[:, values > level], 1e-3)
+
+    def growing_overlap(self) -> tuple[float, np.ndarray]:
+        """The largest rate of growth 1/alpha_c of a small overlap, and the positive matrix (k x k) that grows so.
+
+        It is positive since the map keeps matrices positive. Where several grow equally fast it is the sum of them that
+        the iteration from the identity leads to.
+        """
+        k = self.basis.shape[1]
+        values, vectors = np.linalg.eigh((self.easy + self.easy.T) / 2)
+        top = vectors[:, values > values[-1] - max(1e-9, 3 * self.error)]
+        push = (top @ (top.T @ np.eye(k).ravel())).reshape(k, k)
+        return float(values[-1]), (push + push.T) / 2
+
+    def support(self, push: np.ndarray) -> np.ndarray:
+        """The directions (r x k) in which a growing overlap has any extent."""
+        values, vectors = np.linalg.eigh(push)
+        return tidy(self.basis @ vectors[:, values > 1e-3 * values[-1]], 1e-3)
 
 
 class Channel(abc.ABC):

@@ -1,4 +1,7 @@
-"""The channel of any target of several projections, with or without noise, from the level sets of the target."""
+"""The channel of any target of several projections, with or without noise, from the level sets of the target.
+
+Also where some projections are known exactly: the label is then the pair of y and these projections.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,42 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior, TargetChannel
-from solvable.channels.levels.averages import information, second_moments, sums
-from solvable.channels.levels.labels import Blur, LabelRule, Resolution, blur, label_rule
-from solvable.channels.levels.narrow import Narrow, Narrowness, narrow_information
+from solvable.channels.levels.averages import Narrowness, Rule, information, narrow_information, second_moments, sums
+from solvable.channels.levels.fibres import coordinate_rule, tensor_rule
+from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
+from solvable.channels.levels.noise import noisy_rule
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
 from solvable.channels.predictor import LevelSetPredictor, Predictor
 from solvable.core.errors import checked_variance
 from solvable.numerics.errors import COARSER
+from solvable.numerics.gaussian import normal_density
 from solvable.numerics.gaussian_many import frame
+from solvable.numerics.subspaces import complement
 from solvable.targets.adapted import adapted_basis
 from solvable.targets.target import Target
 
 _RESOLUTION = {1: 1e-5, 2: 0.006, 3: 0.05, 4: 0.2}
 _WIDE = {1: 1e-4, 2: 0.02, 3: 0.06, 4: 0.25}
 _ALIGNED = 1e-6
+_STEP = 0.5
+_RADIUS = 5.0
+_FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
 
 
 class Part(NamedTuple):
-    """A share `chance` of the labels: their rule, what noise makes of it, and which variances it resolves."""
+    """A share `chance` of the labels: their rule, what is `seen` of it with noise, and which variances it resolves."""
 
     chance: float
     rule: LabelRule
-    noise: Blur | None
+    seen: Rule
     limits: Narrowness
+
+    @classmethod
+    def of(cls, chance: float, surface: Surface, rule: LabelRule, noise: float, limits: Narrowness) -> Part:
+        """The part with labels of the given noise."""
+        seen = noisy_rule(surface, rule, noise, limits.resolution) if noise > 0 else rule
+        return cls(chance, rule, seen, limits)
 
 
 class LevelSetAverages(TargetChannel):
@@ -55,9 +70,9 @@ class LevelSetAverages(TargetChannel):
         matrix, psi, extra = np.zeros(inner.shape), 0.0, 0.0
         for part in self.parts(fineness):
             if not part.limits.concerns(v):
-                found = Narrow(*information(part.rule, np.eye(len(v)) - inner, part.noise, fineness), 0.0)
+                found = Average(*information(part.seen, np.eye(len(v)) - inner, fineness))
             else:
-                found = narrow_information(part.rule, u, v, self.noise, part.noise, fineness, part.limits)
+                found = narrow_information(part.rule, u, v, self.noise, part.seen, fineness, part.limits)
             matrix += part.chance * found.information
             psi += part.chance * found.entropy
             extra += part.chance * found.error
@@ -74,7 +89,7 @@ class LevelSetAverages(TargetChannel):
         for fineness in (1.0, COARSER):
             trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
             for part in self.parts(fineness):
-                first, second = second_moments(part.rule, inner, directions, part.noise, fineness)
+                first, second = second_moments(part.seen, inner, directions, fineness)
                 trivial += part.chance * mixing.T @ first @ mixing
                 easy += part.chance * double.T @ second @ double
             found.append((trivial, easy))
@@ -88,7 +103,7 @@ class LevelSetAverages(TargetChannel):
         return (u * np.minimum(m, 1 - self.resolution)) @ u.T if m[-1] > 1 - self.resolution else M
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
-        laws = [(part.chance, law_of(part.rule, part.noise)) for part in self.parts(fineness)]
+        laws = [(part.chance, law_of(part.seen)) for part in self.parts(fineness)]
         return LabelLaw(
             np.concatenate([chance * law.weight for chance, law in laws]),
             np.concatenate([law.mean for _, law in laws]) @ self.basis.T,
@@ -144,11 +159,9 @@ class GenericChannel(LevelSetAverages):
         rule = self.rule(fineness)
         kinked = bool(self.surface.break_functions) or any(len(planes) for planes in self.surface.planes)
         limits = Narrowness(self.resolution, _WIDE[self.relevant], self.discrete, kinked)
-        return [Part(1.0, rule, blur(rule, self.noise), limits)]
+        return [Part.of(1.0, self.surface, rule, self.noise, limits)]
 
     def known(self, directions: np.ndarray) -> Channel:
-        from solvable.channels.known import KnownChannel
-
         return KnownChannel(self.target, self.noise, directions)
 
     @functools.cached_property
@@ -183,14 +196,14 @@ class GenericChannel(LevelSetAverages):
         return f"GenericChannel({self.target.name!r}, noise={self.noise:g})"
 
 
-def law_of(rule: LabelRule, noise: Blur | None) -> LabelLaw:
-    """The law of the labels of a rule, with the conditional moments of u ~ N(0, I)."""
+def law_of(rule: Rule) -> LabelLaw:
+    """The law of the labels that are seen, with the conditional moments of u ~ N(0, I)."""
     r = rule.sets.z.shape[1]
     grid = frame(np.zeros((r, r)))
     units = np.eye(r, dtype=int)
     pairs = [(i, j) for i in range(r) for j in range(i, r)]
     exponents = [(0,) * r, *map(tuple, units), *(tuple(units[i] + units[j]) for i, j in pairs)]
-    mu, moments = sums(rule, grid, exponents, noise)
+    mu, moments = sums(rule, grid, exponents)
     Z = np.maximum(moments[:, 0, 0], 1e-300)
     G = np.zeros((len(mu), r, r))
     for k, (i, j) in enumerate(pairs):
@@ -198,3 +211,88 @@ def law_of(rule: LabelRule, noise: Blur | None) -> LabelLaw:
     weight = mu * moments[:, 0, 0]
     kept = weight > 0
     return LabelLaw(weight[kept] / weight.sum(), (moments[:, 1 : 1 + r, 0] / Z[:, None])[kept], G[kept])
+
+
+class KnownChannel(LevelSetAverages):
+    """P(y, z_U | z) for the projections z_U = directions^T z, in the coordinates of `complement(directions)`.
+
+    Averages over (y, z_U) are means over nodes of z_U of the averages of g as a function of what is left. It describes
+    what is left to learn in theory, and has no labels of its own.
+    """
+
+    def __init__(self, target: Target, noise: float, directions: np.ndarray):
+        self.target, self.noise, self.directions = target, noise, directions
+        self._left = complement(directions)
+        # Averages run over coordinates in which the planes of breaks are axis planes, where there are such.
+        adapted = adapted_basis(target)
+        inside = adapted[:, np.linalg.norm(directions.T @ adapted, axis=0) < _ALIGNED]
+        together = np.concatenate([directions, inside], 1)
+        basis = np.concatenate([together, complement(together)], 1)
+        self.basis = self._left.T @ basis[:, directions.shape[1] :]
+        self._surface = Surface.of(target, basis)
+
+    @property
+    def projections(self) -> int:
+        return self._left.shape[1]
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        return super().definition | {"directions": self.directions}
+
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
+    def parts(self, fineness: float) -> list[Part]:
+        """The labels at nodes of z_U; nodes with the same level sets are joined."""
+        k = self.directions.shape[1]
+        known = self._surface.planes[:k]
+        rules = [coordinate_rule(planes, np.zeros(0), 0.0, _STEP / fineness, _RADIUS) for planes in known]
+        nodes, weight = tensor_rule([(x, w * normal_density(x)) for x, w in rules], _RADIUS)
+        weight = weight / weight.sum()
+        resolution = Resolution.of(self.projections, fineness * _FINENESS[self.projections])
+        found: dict[Any, list[Any]] = {}
+        for node, chance in zip(nodes, weight, strict=True):
+            part = self._surface.fixed(node)
+            if _constant(part):
+                continue
+            rule = label_rule(part, resolution)
+            entry = found.setdefault(_fingerprint(rule, self.noise), [0.0, part, rule])
+            entry[0] += chance
+        least = self.resolution
+        return [
+            Part.of(chance, surface, rule, self.noise, Narrowness(least, 2 * least, surface.discrete, True))
+            for chance, surface, rule in found.values()
+        ]
+
+    @property
+    def discrete(self) -> bool:
+        return all(part.limits.discrete for part in self.parts(1.0))
+
+    @property
+    def resolution(self) -> float:
+        return {1: 1e-3, 2: 0.01, 3: 0.08}[self.projections]
+
+    def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        self._no_data()
+
+    def known(self, directions: np.ndarray) -> Channel:
+        together = np.concatenate([self.directions, self._left @ directions], 1)
+        return KnownChannel(self.target, self.noise, together)
+
+    def __repr__(self) -> str:
+        return f"KnownChannel({self.target.name!r}, noise={self.noise:g}, directions={self.directions.tolist()})"
+
+
+def _constant(surface: Surface) -> bool:
+    """Whether nothing is left to learn from the label at this node."""
+    return surface.discrete and len(surface.atoms) == 1
+
+
+def _fingerprint(rule: LabelRule, noise: float) -> Any:
+    """Equal for rules whose labels have the same level sets; with noise the labels themselves count too."""
+    pieces = [
+        (rule.sets.z[a:b].round(9).tobytes(), rule.sets.weight[a:b].round(9).tobytes(), round(float(mu), 12))
+        for a, b, mu in zip(rule.sets.start[:-1], rule.sets.start[1:], rule.mu, strict=True)
+    ]
+    if noise == 0:
+        return frozenset(pieces)
+    # Only differences between labels matter.
+    return tuple(pieces), (rule.y - rule.y[0]).round(9).tobytes()

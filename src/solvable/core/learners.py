@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 
 from solvable.core.checks import check_count, real_number
@@ -16,6 +18,8 @@ class BayesOptimal(Learner):
     estimate's own norm, $q = \\hat w \\cdot w^* / d = |\\hat w|^2 / d$.
     """
 
+    posterior_mean: ClassVar[bool] = True
+
 
 class AMP(Learner):
     """Bayesian approximate message passing from an uninformed start.
@@ -25,6 +29,8 @@ class AMP(Learner):
     `max_steps`. Its theory is the fixed point of state evolution reached from an infinitesimal overlap. `start` is
     `"noise"`, or `"spectral"` for the estimate of the symmetric spectral method (with several projections).
     """
+
+    posterior_mean: ClassVar[bool] = True
 
     damping: float = 0.5
     max_steps: int = eqx.field(default=600, static=True)
@@ -46,6 +52,8 @@ class Spectral(Learner):
     `kind` is `"symmetric"` for a weighted covariance of the inputs, or `"asymmetric"` for the non-symmetric operator
     that linearises message passing around its uninformed fixed point.
     """
+
+    posterior_mean: ClassVar[bool] = True  # of the weights given the eigenvector
 
     kind: str = eqx.field(default="symmetric", static=True)
 

@@ -15,6 +15,7 @@ from solvable.core.axis import Axis, as_axes
 from solvable.core.errors import bad_parameter
 from solvable.core.fields import field_names, has_field, is_number, number_paths, replaced
 from solvable.core.memory import check_memory
+from solvable.core.ranges import Range
 from solvable.core.status import Status
 
 
@@ -140,6 +141,10 @@ class Model(_Named):
         """Whether its thresholds are found in seconds: only then do curves look for them unasked."""
         return True
 
+    def ranges(self, learner: Learner) -> dict[str, Range]:
+        """The values that metrics of this learner can take, where their names do not tell (`usual_range`)."""
+        return {}
+
     def check_axes(self, **axes: np.ndarray) -> None:
         """Refuse axis values the model cannot take, with a `ValueError` naming the axis."""
         for axis in as_axes(self.axes):
@@ -151,10 +156,12 @@ class Learner(_Named):
     """How the data is learned from. Subclasses declare hyper-parameters as fields.
 
     `by_default` says whether commands that take all of a model's learners take this one too; not so where it means
-    little before its hyper-parameters are chosen.
+    little before its hyper-parameters are chosen. `posterior_mean` says that the estimate is one, given the data or a
+    part of what they say: then it is never worse than knowing nothing.
     """
 
     by_default: ClassVar[bool] = True
+    posterior_mean: ClassVar[bool] = False
 
     def advice(self, status: Status) -> str | None:
         """The usual cause of a prediction that ended like this and what to try; None for that of the status itself."""

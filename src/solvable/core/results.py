@@ -26,8 +26,9 @@ class Prediction(_Metrics):
     """What theory says in the limit of infinite dimension.
 
     Every entry has the shape of the axis given to `predict` (trailing axes for matrices). `status` holds a `Status`,
-    or an integer array of them; `uncertainty` a numerical error estimate for each metric; `residual` how far the
-    order parameters are from solving their equations.
+    or an integer array of them; `uncertainty` a numerical error estimate for each metric, none for closed forms exact
+    to rounding. `residual` is how far the order parameters are from solving their equations: the largest relative
+    difference between the two sides, or relative change by one more step; 0 where nothing is solved for.
     """
 
     metrics: dict[str, Any]
@@ -53,8 +54,10 @@ class Prediction(_Metrics):
 
 @dataclasses.dataclass(frozen=True)
 class Outcome(_Metrics):
-    """What one run at finite size gave; `estimate` is what the algorithm returns, `converged` its own verdict.
+    """What one run at finite size gave; `estimate` is what the algorithm returns.
 
+    Its own verdict is two facts: `converged`, that it stopped moving, and `consistent`, that what it estimates in
+    several ways agrees, which is True for an algorithm that has no such check.
     A run that was asked for an array of values of one axis has the name of that axis as its `path`: the first axis of
     every metric, and of `converged`, then runs over those values. Any other outcome has `path` None. `details` are
     what else an algorithm has to say; of those that are numbers `light` keeps the ones asked for.
@@ -66,6 +69,7 @@ class Outcome(_Metrics):
     seconds: float = float("nan")
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
     path: str | None = None
+    consistent: bool = True
 
     def light(self, details: Sequence[str] = ()) -> Outcome:
         """The outcome as curves and stores keep it: without its estimate, and with the named details only."""
@@ -75,7 +79,8 @@ class Outcome(_Metrics):
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={_short(v)}" for k, v in self.metrics.items())
         ended = "converged" if np.all(self.converged) else "NOT converged"
-        return f"Outcome({inside}; {ended}, {self.seconds:.2g} s)"
+        doubt = "" if self.consistent else ", NOT consistent"
+        return f"Outcome({inside}; {ended}{doubt}, {self.seconds:.2g} s)"
 
 
 def leading_arrays(found: Prediction, count: int, whose: str, pointwise: bool = False) -> Prediction:
@@ -123,19 +128,6 @@ def stacked(points: Sequence[Prediction | None], metrics: Iterable[str]) -> Pred
     )
 
 
-def guarded(found: Prediction) -> Prediction:
-    """Mark NONFINITE every point that claims convergence but carries a metric that is not finite, or a NaN.
-
-    An infinite order parameter is legitimate (a conjugate field at perfect recovery); an infinite metric is not.
-    """
-    bad = ~_finite(found.metrics, len(found.status))
-    for value in found.order_parameters.values():
-        bad |= np.isnan(value).reshape(len(bad), -1).any(axis=1)
-    return dataclasses.replace(
-        found, status=np.where(bad & (found.status == Status.CONVERGED), int(Status.NONFINITE), found.status)
-    )
-
-
 def reshaped(found: Prediction, shape: tuple[int, ...]) -> Prediction:
     """Every entry in the shape of the axes instead of a list of points; a single point becomes Python numbers."""
 
@@ -166,7 +158,7 @@ def checked_outcome(found: Outcome, seconds: float, whose: str, path: str | None
         where, length = f"the {whose} algorithm returned", count or 1
         metrics = {name: _first_axis(value, length, f"{where} {name}") for name, value in metrics.items()}
         claimed = _first_axis(np.asarray(found.converged, dtype=bool), length, f"{where} converged")
-        converged = claimed & _finite(metrics, length)
+        converged = claimed & all_finite(metrics, length)
         if count is None:
             path, converged = None, bool(converged[0])
             metrics = {name: value[0] for name, value in metrics.items()}
@@ -183,7 +175,7 @@ def _first_axis(array: np.ndarray, count: int, what: str) -> np.ndarray:
     return array
 
 
-def _finite(metrics: dict[str, np.ndarray], count: int) -> np.ndarray:
+def all_finite(metrics: dict[str, np.ndarray], count: int) -> np.ndarray:
     """Whether every metric of each point is finite."""
     good = np.ones(count, bool)
     for value in metrics.values():

@@ -15,6 +15,8 @@ class Status(enum.IntEnum):
     UNSTABLE = 4
     AMBIGUOUS_BRANCH = 5
     OUT_OF_DOMAIN = 6
+    OUT_OF_RANGE = 7
+    IMPRECISE = 8
 
     @property
     def sentence(self) -> str:
@@ -53,5 +55,14 @@ _SENTENCES = {
     Status.OUT_OF_DOMAIN: (
         "the parameters lie outside the range where the theory holds",
         "the learner's documentation gives the range",
+    ),
+    Status.OUT_OF_RANGE: (
+        "a metric lies outside the range of what it means",
+        "the equations were not solved as they should be, and the number is wrong; parameters that are not extreme "
+        "usually help",
+    ),
+    Status.IMPRECISE: (
+        "the numerical error is a tenth of a metric or more",
+        "this happens close to a threshold, or where labels have narrow peaks; move away from it",
     ),
 }

@@ -187,6 +187,7 @@ class GaussianFeatures:
         # As a vector with off-diagonal entries times sqrt(2), G has independent entries of variance 2/d.
         self._weight = np.where(self._place[0] == self._place[1], 1.0, np.sqrt(2.0))
         self.kept = samples * entries * 8 < _KEPT_BYTES if keep is None else keep
+        self._block = functools.cache(self._drawn_block) if self.kept else self._drawn_block
 
     @classmethod
     def draw(cls, rng: np.random.Generator, n: int, d: int) -> GaussianFeatures:
@@ -224,21 +225,12 @@ class GaussianFeatures:
     def _blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
         """The samples in each block, and their features as vectors of entries of unit variance."""
         for number, start in enumerate(range(0, self._samples, self._rows)):
-            yield slice(start, start + self._rows), self._kept_block(number) if self.kept else self._drawn_block(number)
+            yield slice(start, start + self._rows), self._block(number)
 
     def _drawn_block(self, number: int) -> np.ndarray:
         rng = np.random.default_rng(np.random.SeedSequence(self._seed, spawn_key=(number,)))
         rows = min(self._rows, self._samples - number * self._rows)
         return rng.standard_normal((rows, len(self._weight)))
-
-    @functools.cached_property
-    def _kept_blocks(self) -> dict[int, np.ndarray]:
-        return {}
-
-    def _kept_block(self, number: int) -> np.ndarray:
-        if number not in self._kept_blocks:
-            self._kept_blocks[number] = self._drawn_block(number)
-        return self._kept_blocks[number]
 
 
 class PackedFeatures:

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+import equinox as eqx
 import numpy as np
 
 from solvable.core.errors import NotSolvable
@@ -62,14 +63,16 @@ class OutputStep(NamedTuple):
     r"""What the labels of one data set say: `g` (n, p), and `minus_derivative` (p, p), the mean of $-dg_i/d\Omega_i$.
 
     `variance` (p, p) is the V that the labels themselves show, where the output measures it; None where V is said by
-    the signal. `log_Z()` gives the log evidence $\log Z_{out}(y_i, \Omega_i, V)$ of each label, (n,); None where there
-    is none. It is a function because only the last step's is needed.
+    the signal. `log_Z()` gives the log evidence $\log Z_{out}(y_i, \Omega_i, V)$ of each label, (n,), and
+    `derivatives()` the $dg_i/d\Omega_i$, (n, p, p); None where there is none. They are functions because only the last
+    step's are needed.
     """
 
     g: np.ndarray
     minus_derivative: np.ndarray
     variance: np.ndarray | None = None
     log_Z: Callable[[], np.ndarray] | None = None
+    derivatives: Callable[[], np.ndarray] | None = None
 
 
 class SignalStep(NamedTuple):
@@ -192,3 +195,28 @@ class BayesSignal(Signal):
     @abc.abstractmethod
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         """E log of the evidence of B relative to pure noise, elementwise: half the integral of the overlap."""
+
+
+OutputT = TypeVar("OutputT", bound=Output)
+SignalT = TypeVar("SignalT", bound=Signal)
+
+
+class Evolution(eqx.Module, Generic[OutputT, SignalT]):
+    """The iteration of an output and a signal, as message passing follows it step by step when d is large.
+
+    `solvers` find its fixed points; no solver is needed to run it. JAX sees the numbers of sides that are its modules.
+    """
+
+    output: OutputT
+    signal: SignalT
+
+    def step(self, state: Overlap, gain: Any) -> Overlap:
+        """One step from the overlaps (..., r, r), with `gain` samples for each unknown."""
+        return self.signal.average(self.output.average(state).times(gain))
+
+    def path(self, state: Overlap, gain: Any, steps: int) -> list[Overlap]:
+        """The overlaps before the first step and after each."""
+        states = [state]
+        for _ in range(steps):
+            states.append(self.step(states[-1], gain))
+        return states

@@ -2,7 +2,6 @@
 
 | function | finds | works on |
 |---|---|---|
-| `bracketed_root` | a root, to rounding, with derivatives | JAX, elementwise under `jit`, `vmap` and `grad` |
 | `regula_falsi`, `illinois` | a root of a function that is nearly linear in its bracket | NumPy arrays |
 | `crossing` | a root of one rising function, or the end nearest to it | plain numbers |
 | `halving` | where a property begins to hold: no values needed | plain numbers, NumPy and JAX arrays |
@@ -20,99 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 
-class _State(NamedTuple):
-    """The root lies between `a` (the newest point) and `b`; `c` is the point before; `width` that of two steps ago."""
-
-    a: jax.Array
-    fa: jax.Array
-    b: jax.Array
-    fb: jax.Array
-    c: jax.Array
-    fc: jax.Array
-    width: jax.Array
-    last_width: jax.Array
-    step: jax.Array
-
-
-def bracketed_root(
-    function: Callable[[jax.Array, Any], jax.Array], low: Any, high: Any, args: Any = None, *, max_steps: int = 200
-) -> jax.Array:
-    """Solve function(x, args) = 0 with low <= x <= high, elementwise on arrays that broadcast together.
-
-    The method is Chandrupatla's [chandrupatla1997new], inverse quadratic interpolation where it is safe and bisection
-    elsewhere, with a bisection whenever two steps have not halved the bracket; each root is found to a few units of
-    rounding. The answer is NaN where the function does not change sign between `low` and `high` or is NaN at one of
-    them, never a guess.
-    The function is called on whole arrays and must act elementwise. Derivatives with respect to `args` come from the
-    implicit function theorem. Call it inside `jit`: on its own it compiles the function at every call.
-    """
-    values = jax.eval_shape(lambda x: function(x, args), jnp.asarray(low) + jnp.asarray(high) + 0.0)
-    low, high = (jnp.broadcast_to(jnp.asarray(x, values.dtype), values.shape) for x in (low, high))
-    low, high = jax.lax.stop_gradient((low, high))
-
-    def solve(f, start):
-        del start
-        return _chandrupatla(f, low, high, max_steps)
-
-    def tangent_solve(linear, y):
-        return y / linear(jnp.ones_like(y))
-
-    return jax.lax.custom_root(lambda x: function(x, args), low, solve, tangent_solve)
-
-
-def _chandrupatla(f: Callable[[jax.Array], jax.Array], low: jax.Array, high: jax.Array, max_steps: int) -> jax.Array:
-    rounding = 2 * jnp.finfo(low.dtype).eps
-
-    def tolerance(s: _State) -> jax.Array:
-        return rounding * jnp.minimum(jnp.abs(s.a), jnp.abs(s.b)) + jnp.finfo(low.dtype).tiny
-
-    def active(s: _State) -> jax.Array:
-        return (jnp.abs(s.b - s.a) > tolerance(s)) & _opposite(s)
-
-    def body(s: _State) -> _State:
-        t = jnp.where(jnp.abs(s.b - s.a) > 0.5 * s.width, 0.5, _interpolate(s))
-        # Never closer to an end than the tolerance, so that the bracket closes from both sides.
-        least = jnp.clip(tolerance(s) / jnp.abs(s.b - s.a), 0.0, 0.5)
-        x = s.a + jnp.clip(t, least, 1 - least) * (s.b - s.a)
-        fx = f(x)
-        same = jnp.sign(fx) == jnp.sign(s.fa)
-        new = _State(
-            a=x,
-            fa=fx,
-            b=jnp.where(same, s.b, s.a),
-            fb=jnp.where(same, s.fb, s.fa),
-            c=jnp.where(same, s.a, s.b),
-            fc=jnp.where(same, s.fa, s.fb),
-            width=s.last_width,
-            last_width=jnp.abs(s.b - s.a),
-            step=s.step + 1,
-        )
-        keep = active(s)
-        return jax.tree.map(lambda after, before: jnp.where(keep, after, before), new, s)._replace(step=new.step)
-
-    infinite = jnp.full_like(low, jnp.inf)
-    f_low, f_high = f(low), f(high)
-    start = _State(high, f_high, low, f_low, low, f_low, infinite, infinite, jnp.asarray(0))
-    s = jax.lax.while_loop(lambda s: jnp.any(active(s)) & (s.step < max_steps), body, start)
-    best = jnp.where(jnp.abs(s.fa) <= jnp.abs(s.fb), s.a, s.b)
-    found = _opposite(s) | ((s.fa == 0) & ~jnp.isnan(s.fb)) | ((s.fb == 0) & ~jnp.isnan(s.fa))
-    return jnp.where(found, best, jnp.nan)
-
-
-def _opposite(s: _State) -> jax.Array:
-    return jnp.sign(s.fa) * jnp.sign(s.fb) < 0
-
-
-def _interpolate(s: _State) -> jax.Array:
-    """The fraction of the way from a to b where inverse quadratic interpolation puts the root, or 1/2 if unsafe."""
-    xi = (s.a - s.b) / (s.c - s.b)
-    phi = (s.fa - s.fb) / (s.fc - s.fb)
-    t = s.fa / (s.fb - s.fa) * s.fc / (s.fb - s.fc)
-    t = t + (s.c - s.a) / (s.b - s.a) * s.fa / (s.fc - s.fa) * s.fb / (s.fc - s.fb)
-    safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi) & jnp.isfinite(t)
-    return jnp.where(safe, t, 0.5)
-
-
 class Root(NamedTuple):
     """A root `x`, the `value` of the function there, and the bracket that is left."""
 
@@ -128,11 +34,11 @@ def illinois(function: Callable[..., np.ndarray], low: Any, high: Any, *args: np
 
 
 def regula_falsi(
-    function: Callable[..., np.ndarray],
+    function: Callable[..., Any],
     low: Any,
     high: Any,
     *args: np.ndarray,
-    ends: tuple[np.ndarray, np.ndarray] | None = None,
+    ends: tuple[Any, Any] | None = None,
     tolerance: Any = 1e-12,
     precision: float = 1e-13,
     halve_every: int = 0,

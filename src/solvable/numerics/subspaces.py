@@ -53,3 +53,9 @@ def tidy(directions: np.ndarray, tolerance: float = 1e-6, wanted: np.ndarray | N
     columns = np.array([*chosen, *(snapped(column) for column in others.T)]).reshape(k, r)
     first = np.argmax(np.abs(columns) > 0.999 * np.abs(columns).max(1, initial=0.0)[:, None], axis=1)
     return columns[sorted(range(k), key=lambda i: (first[i], *(-columns[i])))].T
+
+
+def orthonormal(columns: np.ndarray) -> np.ndarray:
+    """Orthonormal columns with the signs of Gram-Schmidt, which LAPACK's reflections leave open."""
+    basis, triangle = np.linalg.qr(columns)
+    return basis * np.where(np.diag(triangle) < 0, -1.0, 1.0)

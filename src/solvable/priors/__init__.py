@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from solvable.core.errors import bad_parameter
-from solvable.priors.base import Prior
-from solvable.priors.gauss_bernoulli import GaussBernoulli
-from solvable.priors.gaussian import Gaussian
+from solvable.priors.base import GaussBernoulli, Gaussian, Prior, Rademacher
 from solvable.priors.penalties import Lasso, Penalty, Ridge, as_penalty
-from solvable.priors.rademacher import Rademacher
 
 __all__ = [
     "GaussBernoulli",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
+from scipy.special import expit
 
+from solvable.core.checks import real_number
 from solvable.core.errors import NotSolvable
+from solvable.numerics.gaussian import gauss_legendre
 
 
 class Prior(eqx.Module):
@@ -64,3 +67,178 @@ def normalised(weights: np.ndarray) -> np.ndarray:
     """Rescale so that the squares sum to the number of weights: finite-size scatter of the norm is not the model's."""
     norm = np.sqrt(np.mean(weights**2))
     return weights / norm if norm > 0 else weights
+
+
+class Gaussian(Prior):
+    """w ~ N(0, 1): posterior mean B / (1 + A), overlap qhat / (1 + qhat)."""
+
+    @property
+    def dimension(self) -> float:
+        return 1.0
+
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        return normalised(rng.standard_normal(size))
+
+    def mixture(self) -> tuple[tuple[float, float, float], ...]:
+        return ((1.0, 0.0, 1.0),)
+
+    def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return B / (1 + A), np.full_like(B, 1 / (1 + A))
+
+    def log_partition(self, B: np.ndarray, A: float | np.ndarray) -> np.ndarray:
+        return B**2 / (2 * (1 + A)) - np.log1p(A) / 2
+
+    def mmse(self, qhat: np.ndarray) -> np.ndarray:
+        return 1 / (1 + np.asarray(qhat, float))
+
+    def overlap(self, qhat: np.ndarray) -> np.ndarray:
+        return qhat / (1 + np.asarray(qhat, float))
+
+    def potential(self, qhat: np.ndarray) -> np.ndarray:
+        return (qhat - np.log1p(qhat)) / 2
+
+
+class Rademacher(Prior):
+    """w = +-1 with equal probability: posterior mean tanh B.
+
+    With a = sqrt(qhat), mmse = exp(-qhat/2) E[1 / cosh(a t)], t ~ N(0, 1): exact, and free of cancellation.
+    """
+
+    entropy: ClassVar[float] = float(np.log(2))
+
+    @property
+    def dimension(self) -> float:
+        return 0.0
+
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        return rng.choice(np.array([-1.0, 1.0]), size)
+
+    def mixture(self) -> tuple[tuple[float, float, float], ...]:
+        return ((0.5, 1.0, 0.0), (0.5, -1.0, 0.0))
+
+    def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean = np.tanh(B)
+        return mean, 1 - mean**2
+
+    def log_partition(self, B: np.ndarray, A: float | np.ndarray) -> np.ndarray:
+        return _log_cosh(B) - A / 2
+
+    def mmse(self, qhat: np.ndarray) -> np.ndarray:
+        qhat = np.asarray(qhat, float)
+        t, weight, a = _scaled_nodes(qhat)
+        with np.errstate(over="ignore"):
+            return np.exp(-qhat / 2) * np.sum(weight / np.cosh(a * t), -1)
+
+    def overlap(self, qhat: np.ndarray) -> np.ndarray:
+        # E tanh(qhat + sqrt(qhat) x), written so that small qhat keeps its relative precision.
+        qhat = np.asarray(qhat, float)
+        x = np.linspace(-8.0, 8.0, 321)
+        weight = np.exp(-(x**2) / 2)
+        small = np.sum(weight / weight.sum() * np.tanh(qhat[..., None] + np.sqrt(qhat)[..., None] * x) ** 2, -1)
+        return np.where(qhat < 0.1, small, 1 - self.mmse(qhat))
+
+    def potential(self, qhat: np.ndarray) -> np.ndarray:
+        # E log cosh(qhat + a x) = qhat + E log((1 + exp(-2 (qhat + a x))) / 2): x shifted to where the last term lives.
+        qhat = np.asarray(qhat, float)
+        t, weight, a = _scaled_nodes(qhat)
+        with np.errstate(over="ignore"):
+            tail = np.exp(a * t - qhat[..., None] / 2) * np.logaddexp(0.0, -2 * a * t)
+        tail = np.where(np.isfinite(tail), tail, 0.0)
+        return qhat / 2 - np.log(2) + np.sum(weight * tail, -1)
+
+
+def _log_cosh(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x, -x) - np.log(2)
+
+
+def _scaled_nodes(qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes t and weights for E f(t), t ~ N(0, 1), resolving functions of a t, a = sqrt(qhat), with width 1/a."""
+    a = np.sqrt(qhat)[..., None]
+    scale = np.maximum(1.0, a)
+    step = 0.1
+    tau = step * np.arange(-390, 391)
+    t = tau / scale
+    return t, step / scale * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi), a
+
+
+def _checked_share(rho: Any) -> Any:
+    return real_number("rho", rho, "in (0, 1]", lambda x: 0 < x <= 1)
+
+
+class GaussBernoulli(Prior):
+    """w = 0 with probability 1 - rho, otherwise w ~ N(0, 1/rho).
+
+    With slab variance tau = 1/rho the slab's posterior has variance v = tau / (1 + A tau), mean v B, and log odds
+    log(rho / (1 - rho)) - log(1 + A tau) / 2 + v B^2 / 2 against the spike.
+    """
+
+    rho: float = eqx.field(converter=_checked_share)
+
+    @property
+    def dimension(self) -> float:
+        return self.rho
+
+    def sample(self, rng: np.random.Generator, size: int) -> np.ndarray:
+        present = rng.random(size) < self.rho
+        # A small system can draw no weight at all; it gets one, since a teacher of norm zero has nothing to teach.
+        present[rng.integers(size)] |= not present.any()
+        return normalised(rng.standard_normal(size) * present)
+
+    def mixture(self) -> tuple[tuple[float, float, float], ...]:
+        return ((1 - self.rho, 0.0, 0.0), (self.rho, 0.0, 1 / self.rho))
+
+    def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        slab, v, _ = self._slab(B, A)
+        mean = slab * v * B
+        return mean, slab * v + slab * (1 - slab) * (v * B) ** 2
+
+    def log_partition(self, B: np.ndarray, A: float | np.ndarray) -> np.ndarray:
+        _, _, log_odds = self._slab(B, A)
+        with np.errstate(divide="ignore"):
+            return np.where(self.rho < 1, np.logaddexp(0.0, log_odds) + np.log1p(-min(self.rho, 1 - 1e-16)), log_odds)
+
+    def mmse(self, qhat: np.ndarray) -> np.ndarray:
+        B, weight, A = self._fields(np.asarray(qhat, float))
+        return np.sum(weight * self.denoise(B, A)[1], -1)
+
+    def overlap(self, qhat: np.ndarray) -> np.ndarray:
+        B, weight, A = self._fields(np.asarray(qhat, float))
+        return np.sum(weight * self.denoise(B, A)[0] ** 2, -1)
+
+    def potential(self, qhat: np.ndarray) -> np.ndarray:
+        B, weight, A = self._fields(np.asarray(qhat, float))
+        return np.sum(weight * self.log_partition(B, A), -1)
+
+    def _slab(self, B: np.ndarray, A) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Posterior probability of the slab, its variance, and its log odds (log partition if rho = 1)."""
+        tau = 1 / self.rho
+        v = tau / (1 + A * tau)
+        log_odds = v * B**2 / 2 - np.log1p(A * tau) / 2
+        if self.rho == 1:
+            return np.ones_like(B), v, log_odds
+        log_odds = log_odds + np.log(self.rho / (1 - self.rho))
+        return expit(log_odds), v, log_odds
+
+    def _fields(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Nodes and weights over the law of B = qhat w + sqrt(qhat) x, a mixture of two centred Gaussians.
+
+        The law is even; panels at the scale of the spike resolve the switch between spike and slab, which is narrow
+        compared to the slab when qhat is large.
+        """
+        spike = np.sqrt(qhat)[..., None]
+        slab = np.sqrt(qhat**2 / self.rho + qhat)[..., None]
+        t, w = gauss_legendre(64)
+        ends = [0 * spike, 3 * spike, 9 * spike, np.maximum(9 * spike, 3 * slab), np.maximum(9 * spike, 9 * slab)]
+        B = np.concatenate([a + (b - a) * t for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
+        width = np.concatenate([(b - a) * w for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            density = (1 - self.rho) * _normal(B, spike) + self.rho * _normal(B, slab)
+        return (
+            B,
+            2 * width * np.where(spike > 0, density, 0.0) + np.where(spike > 0, 0.0, 1 / B.shape[-1]),
+            qhat[..., None],
+        )
+
+
+def _normal(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    return np.exp(-((x / scale) ** 2) / 2) / (scale * np.sqrt(2 * np.pi))

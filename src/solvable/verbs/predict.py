@@ -13,8 +13,9 @@ from solvable.core.errors import ConvergenceError
 from solvable.core.model import Learner, Model
 from solvable.core.precision import float64
 from solvable.core.programs import drop_programs
+from solvable.core.ranges import guarded, offence
 from solvable.core.registry import TheoryEntry, find_theory
-from solvable.core.results import Prediction, guarded, leading_arrays, reshaped, stacked
+from solvable.core.results import Prediction, leading_arrays, reshaped, stacked
 from solvable.core.status import Status
 
 # What one point of a grid may raise without taking the others down. Errors about the pair or the parameters
@@ -29,10 +30,11 @@ def predict(model: Model, learner: Learner, throw: bool = True, **axes: Any) -> 
     against each other; `throw`, whether a single point that fails raises.
 
     **Returns:** a `Prediction`. Numbers in give Python floats and a `Status`; arrays in give arrays of their shape and
-    an integer array of statuses. A point that fails inside an array is kept with its status. A metric that is not
-    finite, or an order parameter that is not a number, is never marked converged. Inside `jax.grad` and other
-    transformations of an axis the theory's own values are returned, neither checked nor guarded: wrap the whole in
-    `jax.enable_x64(True)` for derivatives in double precision.
+    an integer array of statuses. A point that fails inside an array is kept with its status. Never marked converged are
+    a metric that is not finite, an order parameter that is not a number, an error below zero or, for a posterior mean,
+    above what knowing nothing gives, an overlap out of its bounds, and a metric whose uncertainty is a tenth of it or
+    more. Inside `jax.grad` and other transformations of an axis the theory's own values are returned, neither checked
+    nor guarded: wrap the whole in `jax.enable_x64(True)` for derivatives in double precision.
 
     **Raises:** `ConvergenceError` for a single failed point (unless `throw=False`), `NotSolvable` for a pair without a
     theory, `ValueError` for a bad axis.
@@ -46,11 +48,13 @@ def predict(model: Model, learner: Learner, throw: bool = True, **axes: Any) -> 
     arrays, shape = check_axes(model, axes)
     flat = {name: np.array(array).reshape(-1) for name, array in arrays.items()}
     found, error = _solve(entry, model, learner, flat, int(np.prod(shape)))
-    prediction = reshaped(guarded(found), shape)
+    ranges = float64(model.ranges)(learner)
+    found = guarded(found, ranges)
+    prediction = reshaped(found, shape)
     if shape == () and throw and not prediction.converged:
         if isinstance(error, ConvergenceError):
             raise error
-        failure = ConvergenceError(_failure(model, learner, arrays, prediction.status, error))
+        failure = ConvergenceError(_failure(model, learner, arrays, prediction.status, error, offence(found, ranges)))
         failure.prediction = prediction if error is None else None
         raise failure from error
     if shape != () and error is not None:
@@ -121,10 +125,13 @@ def _checked(found: Any, model: Model, learner: Learner) -> Prediction:
     return found
 
 
-def _failure(model: Model, learner: Learner, axes: dict[str, Any], status: Status, error: Exception | None) -> str:
+def _failure(
+    model: Model, learner: Learner, axes: dict[str, Any], status: Status, error: Exception | None, offence: str
+) -> str:
     where = "".join(f", {name} = {float(value):g}" for name, value in axes.items())
     message = f"no prediction for {model}, {learner}{where}: {status.sentence}"
-    message += f" ({_one_line(error)})" if error is not None else ""
+    reason = _one_line(error) if error is not None else offence
+    message += f" ({reason})" if reason else ""
     return f"{message}; {learner.advice(status) or status.advice}. Use throw=False to get the values with their status."
 
 

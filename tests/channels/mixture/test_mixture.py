@@ -57,7 +57,7 @@ def test_linear_information_against_scipy(components, q):
     assert linear(components).scalar_information(np.array([1 - q])).information[0] == pytest.approx(expected, rel=1e-7)
 
 
-@pytest.mark.parametrize("q", [0.3, 0.9, pytest.param(0.995, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("q", [0.9, *(pytest.param(q, marks=pytest.mark.slow) for q in (0.3, 0.995))])
 def test_nonlinear_information_against_scipy(q):
     """Of |z| each side of the kink is half a Gaussian: N(y; +-omega, S) Phi((y V +- omega D) / (S s)), S = V + D."""
     V = 1 - q

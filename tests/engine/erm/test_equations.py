@@ -128,6 +128,8 @@ SLOW = {
     "cubic target",
     "curved target",
     "tukey",
+    "absolute",
+    "absolute, few samples",
 }
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SETTINGS]
 
@@ -164,7 +166,7 @@ def fine_averages(output, m, q, V, panel):
     return output.averages(m, q, V, panel)
 
 
-QUICK = {"huber", "absolute", "hinge, sign", "square"}
+QUICK = {"huber", "hinge, sign"}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,10 @@ def free_energy(profile, components, strength, alpha, x) -> float:
     return m * m_hat - q * V_hat / 2 + V * q_hat / 2 + least + alpha * moreau
 
 
-@pytest.mark.parametrize("name, profile", [("huber", equations.huber(0.8)), ("absolute", equations.ABSOLUTE)])
+@pytest.mark.parametrize(
+    "name, profile",
+    [("huber", equations.huber(0.8)), pytest.param("absolute", equations.ABSOLUTE, marks=pytest.mark.slow)],
+)
 def test_free_energy_is_stationary_and_equals_the_least_risk(name, profile):
     setting, found, _ = solve(name)
     strength = setting.learner.penalty.strength

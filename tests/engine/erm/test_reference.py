@@ -92,6 +92,7 @@ def test_known_value(name):
         assert abs(value - entry["value"]) > 1000 * entry["tolerance"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting, profile", [("huber", equations.huber(0.73)), ("tukey", equations.tukey(2.7))])
 def test_values_known_wrong_left_the_teachers_norm_out(setting, profile):
     """Plain damped iteration: with rho = 1 in the weights' equations it gives the wrong numbers, with rho the right."""

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from solvable.core.status import Status
-from solvable.engine.evolution import Evolution
 from solvable.engine.outputs.gaussian import GaussianOutput
-from solvable.engine.sides import BayesSignal, Overlap
+from solvable.engine.sides import BayesSignal, Evolution, Overlap
 from solvable.engine.solvers.bracket import Bracket
 
 

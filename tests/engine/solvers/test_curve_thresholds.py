@@ -10,8 +10,8 @@ from toys.outputs import Toy, scalars
 from solvable.channels.base import Average, LabelLaw
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.signals.separable import SeparableSignal
+from solvable.engine.solvers.base import Thresholds
 from solvable.engine.solvers.curve import Curve
-from solvable.engine.thresholds import Thresholds
 from solvable.priors import Gaussian
 from solvable.targets.target import Target
 

@@ -54,9 +54,9 @@ def test_the_entries_of_empirical_risk_minimisation_are_found():
 
 
 def test_the_mean_of_runs_leaves_out_those_that_gave_nothing():
-    found = mean([1.0, 2.0, 3.0, np.nan])
+    found = mean([1.0, 2.0, 3.0, np.nan], 400)
     assert found.value == 2.0 and found.error == pytest.approx(1 / np.sqrt(3))
-    assert np.isnan(mean([1.0, np.nan]).error)
+    assert found.shift == 8 / 400 and np.isnan(mean([1.0, np.nan], 400).error)
 
 
 def test_the_lowest_point_of_curves_and_its_jackknife_error():
@@ -64,10 +64,10 @@ def test_the_lowest_point_of_curves_and_its_jackknife_error():
     places = -1 + 0.1 * np.random.default_rng(0).standard_normal(12)
     x = np.linspace(-2, 0.5, 7)
     heights = 5.0 * np.arange(12)  # what a run adds to its whole curve does not matter
-    found = lowest(x, (x[:, None] - places) ** 2 + heights)
+    found = lowest(x, (x[:, None] - places) ** 2 + heights, 400)
     assert found.value == pytest.approx(places.mean(), abs=1e-9)
     assert found.error == pytest.approx(places.std(ddof=1) / np.sqrt(12), rel=1e-6)
-    assert np.isnan(lowest(x, (x[:, None] - 3.0) ** 2 * np.ones(4)).value)  # still falling at the end
+    assert np.isnan(lowest(x, (x[:, None] - 3.0) ** 2 * np.ones(4), 400).value)  # still falling at the end
 
 
 def test_a_run_without_a_minimum_has_no_metric():

@@ -217,6 +217,7 @@ def test_noiseless_sparse_recovery_is_possible_from_the_fraction_of_nonzero_weig
     assert jump(SPARSE, BAYES, 0.9999, 0.3, 2.0) == pytest.approx(found["information_theoretic"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_noisy_first_order_transition_has_both_branches_below_one():
     found = thresholds(BINARY_NOISY)
     threshold = found["information_theoretic"]

@@ -50,7 +50,9 @@ def test_the_error_is_that_of_state_evolution(features):
 
 
 @pytest.mark.parametrize("features", ["quadratic", "gaussian"])
-@pytest.mark.parametrize(("law", "alpha"), [(Discrete([-1, 1]), 0.2), (PowerLaw(1.25, 40), 0.3)])
+@pytest.mark.parametrize(
+    ("law", "alpha"), [(Discrete([-1, 1]), 0.2), pytest.param(PowerLaw(1.25, 40), 0.3, marks=pytest.mark.slow)]
+)
 def test_laws_of_points_give_the_error_that_the_residuals_imply(law, alpha, features):
     found, runs = errors(MatrixSensing(law, 0.1, features=features), alpha, 40, 3)
     expected = np.mean([run.details["expected_error"] for run in runs])

@@ -37,14 +37,20 @@ def test_known_thresholds(name):
     assert abs(found[kind] - entry["value"]) < entry["tol"]
 
 
-def test_edges_of_a_curve_and_transposition():
-    """One without samples, zero from the threshold on, monotone between; L x d is the same as d x L."""
-    alpha = np.array([0.0, 1e-6, 0.1, 0.3, 0.5, 0.6, 0.6249, 0.625, 1.0])
-    found = error(0.5, 2.0, 0.0, alpha)
+EDGES = np.array([0.0, 1e-6, 0.1, 0.3, 0.5, 0.6, 0.6249, 0.625, 1.0])
+
+
+def test_edges_of_a_curve():
+    """One without samples, zero from the threshold on, monotone between."""
+    found = error(0.5, 2.0, 0.0, EDGES)
     assert found[0] == 1 and np.isclose(found[1], 1, atol=1e-5)
     assert np.all(found[7:] == 0) and np.all(np.diff(found[:8]) < 0)
     assert np.isclose(found[6], 1.9656e-4, rtol=1e-3)
-    assert np.allclose(error(0.25, 0.5, 0.0, alpha), found, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_tall_matrix_is_a_long_one_transposed():
+    assert np.allclose(error(0.25, 0.5, 0.0, EDGES), error(0.5, 2.0, 0.0, EDGES), rtol=1e-12)
 
 
 def test_the_solution_solves_its_equation():

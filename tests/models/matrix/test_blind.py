@@ -43,7 +43,12 @@ def widths(entry: dict) -> list[float]:
     return [width / d for width, d in zip(entry["params"]["width"], entry["sizes"], strict=True)]
 
 
-@pytest.mark.parametrize("entry", chosen("denoise", ("mse",)))
+@pytest.mark.parametrize(
+    "entry",
+    # The law of as many eigenvalues as the dimension compiles anew for each.
+    [*chosen("denoise.rho", ("mse",)), *chosen("denoise.signs", ("mse",))]
+    + [pytest.param(*power.values, id=power.id, marks=pytest.mark.slow) for power in chosen("denoise.power", ("mse",))],
+)
 def test_denoising(entry):
     """The oracle keeps the eigenvectors and takes the best eigenvalues: the error of the optimal denoiser."""
     params, laws = entry["params"], []
@@ -58,6 +63,7 @@ def test_denoising(entry):
         check(entry, [float(mmse(law, params["D"])) for law in laws], shift=2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", chosen("bilinear", ("mse",)))
 def test_rectangular_denoising(entry):
     """The same for singular values, per entry of the matrix."""

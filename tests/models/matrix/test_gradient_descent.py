@@ -8,8 +8,7 @@ import pytest
 import solvable as sv
 from solvable.core.learners import BayesOptimal
 from solvable.models.matrix import MatrixSensing, QuadraticNetwork
-from solvable.models.matrix.gradient_descent import gradient_descent
-from solvable.models.matrix.learners import GradientDescent
+from solvable.models.matrix.gradient_descent import GradientDescent, gradient_descent
 from solvable.models.matrix.model import errors
 from solvable.spectra import Discrete, MarchenkoPastur, Semicircle
 from solvable.verbs.simulate import generators

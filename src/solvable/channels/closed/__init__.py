@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from solvable.channels.closed.absolute import Absolute, Square
-from solvable.channels.closed.committee import Majority, SignSum2, SignSum3
-from solvable.channels.closed.linear import Linear
 from solvable.channels.closed.logit import Logit
 from solvable.channels.closed.norm import Norm2, Norm3
-from solvable.channels.closed.parity import Parity
-from solvable.channels.closed.probit import Probit, Sign
 from solvable.channels.closed.product import Product
+from solvable.channels.closed.scalar import Absolute, Linear, Probit, Sign, Square
+from solvable.channels.closed.signs import Majority, Parity, SignSum2, SignSum3
 from solvable.channels.closed.staircase import Staircase
 
 __all__ = [

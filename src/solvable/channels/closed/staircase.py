@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior
-from solvable.channels.closed.base import ClosedChannel, kronecker, weighted_square
+from solvable.channels.closed.base import ClosedChannel, kronecker, mixture_moments, shares, weighted_square
 from solvable.channels.closed.discrete import density
-from solvable.channels.closed.parity import Parity
+from solvable.channels.closed.signs import Parity
 from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 from solvable.numerics.gaussian_many import omega_rule
@@ -69,16 +69,11 @@ class Staircase(ClosedChannel):
         positive = np.tile(SIGNS > 0, n)
         log_P, pair_mean, pair_second = _known_sign(a, b, rho, tilt, scale, positive, rest)
         log_weight = log_jacobian - residual**2 / (2 * V[0, 0]) - np.log(2 * np.pi * V[0, 0]) / 2 + log_P.reshape(n, 4)
-        top = log_weight.max(1, keepdims=True)
-        share = np.exp(log_weight - top)
-        total = share.sum(1, keepdims=True)
-        share /= total
+        log_Z, share = shares(log_weight)
         points = np.concatenate([c[..., None], centre + pair_mean.reshape(n, 4, 2)], -1)
-        mean = np.einsum("nc,nci->ni", share, points)
-        offset = points - mean[:, None]
-        covariance = np.einsum("nc,nci,ncj->nij", share, offset, offset)
+        mean, covariance = mixture_moments(share, points)
         covariance[:, 1:, 1:] += np.einsum("nc,ncij->nij", share, pair_second.reshape(n, 4, 2, 2))
-        return Posterior((top + np.log(total))[:, 0], mean, covariance)
+        return Posterior(log_Z, mean, covariance)
 
     def average(self, V: np.ndarray, fineness: float) -> Average:
         if np.abs(V[0, 1:]).max() > 1e-9:

@@ -5,6 +5,14 @@ label and its derivatives are products of small matrices, with no exponential fo
 
     Z(omega)     = sum_k w_k prod_i A_i[k, omega_i],      A_i[k, omega] = N(u_ki; omega, v_i)
     Z g_i(omega) = the same with A_i replaced by A_i x_i,   x_i = (u_ki - omega_i) / v_i.
+
+Where V is narrower than the points resolve, g is linear over the posterior, and a label without noise says exactly n.z,
+n = grad g(z). Then
+
+    E[g g^T] -> E[n n^T / (n^T V n + noise)]        as V -> 0, for labels that are smooth in z,
+
+while a label that is piecewise constant informs only within sqrt(V) of its jumps, so that E[g g^T] grows like V^{-1/2}.
+The value at the edge of what is resolved fixes the corrections.
 """
 
 from __future__ import annotations
@@ -12,45 +20,33 @@ from __future__ import annotations
 import concurrent.futures
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
-from solvable.channels.levels.labels import Blur, LabelRule
+from solvable.channels.base import Average
+from solvable.channels.levels.labels import Block, LabelRule, Share
+from solvable.channels.levels.noise import NoisyRule
 from solvable.numerics.blas import single_thread
 from solvable.numerics.gaussian_many import Frame, frame
 
 _TINY = 1e-250
-_NEGLIGIBLE = 1e-11
+_MOST_VALUES = 4_000_000
 
 Exponents = tuple[int, ...]
-T = TypeVar("T")
+Rule = LabelRule | NoisyRule
 
 
-def label_moments(rule: LabelRule, grid: Frame, exponents: list[Exponents]) -> np.ndarray:
+def label_moments(rule: Rule, grid: Frame, exponents: list[Exponents]) -> np.ndarray:
     """(L, len(exponents), number of omega): sums over the points of each label of w N(z; omega, V) prod_i x_i^e_i."""
-    count = int(np.prod([len(o) for o in grid.omega]))
-    result = np.zeros((len(rule.y), len(exponents), count))
-
-    def keep(label: int, moments: np.ndarray) -> None:
-        result[label] = moments
-
-    _each_label(rule, grid, exponents, keep)
-    return result
-
-
-def _each_label(
-    rule: LabelRule, grid: Frame, exponents: list[Exponents], function: Callable[[int, np.ndarray], T]
-) -> list[T]:
-    """`function(label, moments)` for every label, on two threads."""
     u, start = rule.sets.z @ grid.basis, rule.sets.start
 
-    def evaluate(label: int) -> T:
+    def evaluate(label: int) -> np.ndarray:
         here = slice(start[label], start[label + 1])
-        return function(label, _moments(u[here], rule.sets.weight[here], grid, exponents))
+        return _moments(u[here], rule.sets.weight[here], grid, exponents)
 
     with single_thread(), concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return list(pool.map(evaluate, range(len(rule.y))))
+        return np.array(list(pool.map(evaluate, range(len(start) - 1))))
 
 
 def _moments(u: np.ndarray, weight: np.ndarray, grid: Frame, exponents: list[Exponents]) -> np.ndarray:
@@ -86,35 +82,64 @@ def _joined(factors: list[np.ndarray], points: int) -> np.ndarray:
     return joined
 
 
-def sums(rule: LabelRule, grid: Frame, exponents: list[Exponents], noise: Blur | None) -> tuple[np.ndarray, np.ndarray]:
-    """The weights of the labels that are seen, those of the rule or blurred by noise, and their moments."""
+def sums(rule: Rule, grid: Frame, exponents: list[Exponents]) -> tuple[np.ndarray, np.ndarray]:
+    """The weights of the labels that are seen, and their moments."""
     moments = label_moments(rule, grid, exponents)
-    if noise is None:
-        return rule.mu, moments
-    blurred = (noise.matrix @ moments.reshape(len(moments), -1)).reshape(len(noise.mu), *moments.shape[1:])
-    # Where a label is all but impossible, interpolation leaves noise of either sign: it has no weight.
-    blurred *= (blurred[:, :1] > _NEGLIGIBLE * blurred[:, :1].max(0, initial=0.0)) + 0.0
-    return noise.mu, blurred
+    seen = [(share.mu, _seen(share, moments[block.labels])) for block in rule.blocks for share in block.shares]
+    return np.concatenate([mu for mu, _ in seen]), np.concatenate([moments for _, moments in seen])
+
+
+def _seen(share: Share, moments: np.ndarray) -> np.ndarray:
+    chosen = moments[share.labels]
+    return (share.matrix @ chosen.reshape(len(chosen), -1)).reshape(len(share.mu), *moments.shape[1:])
 
 
 def averaged(
-    rule: LabelRule,
-    grid: Frame,
-    exponents: list[Exponents],
-    noise: Blur | None,
-    function: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    rule: Rule, grid: Frame, exponents: list[Exponents], function: Callable[[np.ndarray, np.ndarray], np.ndarray]
 ) -> np.ndarray:
-    """The sum over labels of mu `function(weights of omega, moments of the label)`."""
-    weights = grid.weights
-    if noise is None:
-        # One label at a time: its moments are used while they are in the cache.
-        each = _each_label(rule, grid, exponents, lambda label, m: rule.mu[label] * function(weights, m))
-        return np.sum(each, axis=0)
-    mu, moments = sums(rule, grid, exponents, noise)
-    return np.sum([weight * function(weights, m) for weight, m in zip(mu, moments, strict=True)], axis=0)
+    """The sum over the labels that are seen of mu `function(weights of omega, moments of the label)`.
+
+    One block of labels at a time, whose moments are used while they are in the cache.
+    """
+    u, start = rule.sets.z @ grid.basis, rule.sets.start
+    most = max(block.labels.stop - block.labels.start for block in rule.blocks)
+
+    def evaluate(task: tuple[Frame, Block]) -> np.ndarray:
+        part, block = task
+        points = (slice(start[k], start[k + 1]) for k in range(block.labels.start, block.labels.stop))
+        moments = np.array([_moments(u[here], rule.sets.weight[here], part, exponents) for here in points])
+        weights = part.weights
+        return np.sum(
+            [
+                mu * function(weights, m)
+                for share in block.shares
+                for mu, m in zip(share.mu, _seen(share, moments), strict=True)
+            ],
+            axis=0,
+        )
+
+    tasks = [(part, block) for part in _parts(grid, most * len(exponents)) for block in rule.blocks if block.shares]
+    with single_thread(), concurrent.futures.ThreadPoolExecutor(2) as pool:
+        return np.sum(list(pool.map(evaluate, tasks)), axis=0)
 
 
-def information(rule: LabelRule, M: np.ndarray, noise: Blur | None, fineness: float = 1.0) -> tuple[np.ndarray, float]:
+def _parts(grid: Frame, values: int) -> list[Frame]:
+    """The grid in parts along its longest axis, such that `values` numbers for each omega fit in little memory."""
+    lengths = [len(omega) for omega in grid.omega]
+    axis = int(np.argmax(lengths))
+    count = int(np.clip(np.ceil(values * np.prod(lengths) / _MOST_VALUES), 1, lengths[axis]))
+
+    def part(chosen: np.ndarray) -> Frame:
+        omega, weight = (
+            [nodes[chosen] if i == axis else nodes for i, nodes in enumerate(column)]
+            for column in (grid.omega, grid.weight)
+        )
+        return grid._replace(omega=omega, weight=weight)
+
+    return [part(chosen) for chosen in np.array_split(np.arange(lengths[axis]), count)]
+
+
+def information(rule: Rule, M: np.ndarray, fineness: float = 1.0) -> tuple[np.ndarray, float]:
     """E[g g^T] and Psi = E[log Z] at M."""
     r = len(M)
     grid = frame(M, fineness)
@@ -127,12 +152,12 @@ def information(rule: LabelRule, M: np.ndarray, noise: Blur | None, fineness: fl
         mass = weights * Z
         return np.concatenate([matrix.ravel(), [mass @ np.log(safe), mass.sum()]])
 
-    *matrix, entropy, total = averaged(rule, grid, [(0,) * r, *first], noise, contribution)
+    *matrix, entropy, total = averaged(rule, grid, [(0,) * r, *first], contribution)
     return grid.basis @ (np.reshape(matrix, (r, r)) / total) @ grid.basis.T, float(entropy / total)
 
 
 def second_moments(
-    rule: LabelRule, M: np.ndarray, basis: np.ndarray, noise: Blur | None, fineness: float = 1.0
+    rule: Rule, M: np.ndarray, basis: np.ndarray, fineness: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[m m^T] and E[G (x) G] for m = E[basis^T z | y, omega], G = E[basis^T z z^T basis | y, omega] - I.
 
@@ -165,7 +190,7 @@ def second_moments(
         flat = G.reshape(k * k, -1)
         return np.concatenate([((m * mass) @ m.T).ravel(), ((flat * mass) @ flat.T).ravel(), [mass.sum()]])
 
-    *parts, total = averaged(rule, grid, exponents, noise, contribution)
+    *parts, total = averaged(rule, grid, exponents, contribution)
     trivial, easy = np.split(np.array(parts) / total, [k * k])
     # E[G_ia G_jb] takes dM_ab to F(dM)_ij.
     easy = easy.reshape(k, k, k, k).transpose(0, 2, 1, 3).reshape(k * k, k * k)
@@ -181,3 +206,69 @@ def _completed(known: np.ndarray, basis: np.ndarray) -> np.ndarray:
         return basis
     null = np.linalg.svd(together.T)[2][-missing:].T
     return np.concatenate([basis, null], 1)
+
+
+def linear_information(rule: LabelRule, V: np.ndarray, noise: float) -> tuple[np.ndarray, float]:
+    """The limit of E[g g^T] for narrow posteriors, and of Psi = E[log Z] for its smooth labels."""
+    n, mass = rule.sets.gradient, rule.mass / rule.mass.sum()
+    variance = np.einsum("ki,ij,kj->k", n, V, n) + noise
+    smooth = np.sum(n**2, 1) > 0
+    n, mass, variance = n[smooth], mass[smooth], variance[smooth]
+    matrix = np.einsum("k,ki,kj->ij", mass / variance, n, n, optimize=True)
+    return matrix, float(np.sum(mass * -(1 + np.log(2 * np.pi * variance)) / 2))
+
+
+class Narrowness(NamedTuple):
+    """Where a rule stops: `resolution` is the least variance it resolves; where all are below `wide`, the linear limit
+    with corrections is as good and cheaper. `discrete` and `kinked` say how the label varies."""
+
+    resolution: float
+    wide: float
+    discrete: bool
+    kinked: bool
+
+    def concerns(self, v: np.ndarray) -> bool:
+        """Whether variances v are too small for the rule alone."""
+        return v.min() < self.resolution or (v.max() < self.wide and not self.discrete)
+
+
+def narrow_information(
+    rule: LabelRule,
+    u: np.ndarray,
+    v: np.ndarray,
+    noise: float,
+    seen: Rule,
+    fineness: float,
+    limits: Narrowness,
+) -> Average:
+    """E[g g^T] and Psi at V = u diag(v) u^T with variances that `limits` calls narrow."""
+    if v.max() < limits.wide and not limits.discrete:
+        edge_v = np.maximum(v * (limits.wide / v.max()), limits.resolution)
+        edge, psi = information(seen, (u * (1 - edge_v)) @ u.T, fineness)
+        limit, limit_psi = linear_information(rule, (u * v) @ u.T, noise)
+        reference, reference_psi = linear_information(rule, (u * edge_v) @ u.T, noise)
+        # What the linear limit misses at the edge fades like V, or like the width of the posterior beside kinks.
+        fade = (v.max() / limits.wide) ** (0.5 if limits.kinked else 1.0)
+        unit, root = np.linalg.inv(_square_root(reference)), _square_root(limit)
+        correction = np.eye(len(v)) + (unit @ edge @ unit - np.eye(len(v))) * fade
+        value = root @ correction @ root
+        error = 0.3 * fade * (1 - fade) * float(np.abs(correction - np.eye(len(v))).max() * np.abs(limit).max())
+        return Average(value, limit_psi + (psi - reference_psi) * fade, error)
+    # Continue the power law between one and two times the resolution: V^-1 where labels pin the narrow directions,
+    # V^-1/2 beside jumps, less where the other directions blur the label.
+    small = v < limits.resolution
+    edge_v, wider_v = (np.where(small, k * limits.resolution, v) for k in (1.0, 2.0))
+    edge, psi = information(seen, (u * (1 - edge_v)) @ u.T, fineness)
+    wider, wider_psi = information(seen, (u * (1 - wider_v)) @ u.T, fineness)
+    at_edge, at_wider = (np.sum(u * (A @ u), 0) for A in (edge, wider))
+    power = np.clip(np.log2(np.maximum(at_edge, 1e-300) / np.maximum(at_wider, 1e-300)), 0.0, 1.0)
+    scale = (u * np.where(small, (edge_v / v) ** (power / 2), 1.0)) @ u.T
+    steps = float(np.log2(edge_v[small] / v[small]).mean())
+    value = scale @ edge @ scale
+    return Average(value, psi + (psi - wider_psi) * steps, 0.2 * float(np.abs(value - edge).max()))
+
+
+def _square_root(A: np.ndarray) -> np.ndarray:
+    """The symmetric square root, kept positive where labels say nothing about a direction."""
+    values, vectors = np.linalg.eigh(A)
+    return (vectors * np.sqrt(np.maximum(values, 1e-12 * values[-1]))) @ vectors.T

@@ -40,6 +40,13 @@ class Fibres:
         z[..., self.axis] = t
         return z
 
+    def values(self, function: Function, t: np.ndarray) -> np.ndarray:
+        """A function at the positions t (K, n) of every line."""
+        z = np.repeat(self.base[:, None, :], t.shape[1], 1)
+        z[..., self.axis] = t
+        with np.errstate(all="ignore"):
+            return function(z)
+
 
 def coordinate_rule(
     planes: np.ndarray, centres: np.ndarray, extra: float, step: float, radius: float
@@ -87,16 +94,20 @@ def lines(surface: Surface, axis: int, step: float, radius: float) -> tuple[np.n
     others = [i for i in range(surface.projections) if i != axis]
     extra = _EXTRA[surface.projections]
     rules = [coordinate_rule(surface.planes[i], surface.centres[i], extra, step, radius) for i in others]
-    grids = np.meshgrid(*[x for x, _ in rules], indexing="ij") if rules else []
-    weights = np.meshgrid(*[w for _, w in rules], indexing="ij") if rules else []
-    count = grids[0].size if grids else 1
-    base = np.zeros((count, surface.projections))
-    weight = np.ones(count)
-    for i, x, w in zip(others, grids, weights, strict=True):
-        base[:, i] = x.ravel()
-        weight *= w.ravel()
-    inside = np.sum(base**2, 1) <= radius**2
-    return base[inside], weight[inside]
+    nodes, weight = tensor_rule(rules, radius)
+    base = np.zeros((len(nodes), surface.projections))
+    base[:, others] = nodes
+    return base, weight
+
+
+def tensor_rule(rules: list[tuple[np.ndarray, np.ndarray]], radius: float) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes (K, k) and weights (K,) of the product of k rules, each nodes and weights, within a ball."""
+    if not rules:
+        return np.zeros((1, 0)), np.ones(1)
+    nodes, weights = (np.stack(np.meshgrid(*part, indexing="ij"), -1) for part in zip(*rules, strict=True))
+    nodes, weight = nodes.reshape(-1, len(rules)), weights.prod(-1).ravel()
+    inside = np.sum(nodes**2, 1) <= radius**2
+    return nodes[inside], weight[inside]
 
 
 def fibres(surface: Surface, axis: int, step: float, radius: float) -> Fibres:
@@ -109,28 +120,21 @@ def fibres(surface: Surface, axis: int, step: float, radius: float) -> Fibres:
     t = np.broadcast_to(t, (len(base), len(t)))
     draft = Fibres(axis, base, weight, t, np.zeros(t.shape), np.zeros((len(t), t.shape[1] - 1), bool))
     t = _with_breaks(surface, draft)
-    g = _values(surface.function, draft, t)
+    g = draft.values(surface.function, t)
     changed = _with_jumps(surface, draft, t, g) if surface.discrete and not surface.break_functions else t
     if changed is not t:
-        t, g = changed, _values(surface.function, draft, changed)
+        t, g = changed, draft.values(surface.function, changed)
     # A node beside a break belongs to its own side: the gap across the break is no cell.
     sound = (np.diff(t, axis=1) > 10 * _BESIDE) & np.isfinite(g[:, 1:]) & np.isfinite(g[:, :-1])
     t, g = _at_extrema(surface, dataclasses.replace(draft, t=t, g=g, sound=sound))
     return dataclasses.replace(draft, t=t, g=g, sound=sound)
 
 
-def _values(function: Function, grid: Fibres, t: np.ndarray) -> np.ndarray:
-    z = np.repeat(grid.base[:, None, :], t.shape[1], 1)
-    z[..., grid.axis] = t
-    with np.errstate(all="ignore"):
-        return function(z)
-
-
 def _with_breaks(surface: Surface, grid: Fibres) -> np.ndarray:
     """The nodes with both sides of every zero of a break function added."""
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for function in surface.break_functions:
-        sign = np.sign(_values(function, grid, grid.t))
+        sign = np.sign(grid.values(function, grid.t))
         wide = np.diff(grid.t, axis=1) > 10 * _BESIDE
         line, cell = np.nonzero((sign[:, 1:] * sign[:, :-1] < 0) & wide)
         if line.size:

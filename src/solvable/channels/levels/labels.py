@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from solvable.channels.levels.fibres import Fibres, fibres
-from solvable.channels.levels.points import PointSets, best_flat_axis, flat_points, level_points
+from solvable.channels.levels.points import PointSets, best_flat_axis, flat_points, joined, level_points
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import gauss_legendre, normal_density
 
@@ -25,8 +25,6 @@ _PILED = 1e-3
 _POWER = 4
 _FOLDED = 0.05
 """The variance of the number of walls on a line above which walls fold, as seen from that axis."""
-_NOISE_REACH = 7.0
-_NOISE_NODES = 40
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +76,22 @@ class Panels:
         return Panels(self.edges[k : k + 2], self.singular[k : k + 1])
 
 
+class Share(NamedTuple):
+    """Labels `y` that are seen, with weights `mu`, made of labels of a block: Z_seen = `matrix` Z[`labels`]."""
+
+    y: np.ndarray
+    mu: np.ndarray
+    labels: slice
+    matrix: np.ndarray
+
+
+class Block(NamedTuple):
+    """Consecutive labels of a rule, and the labels that are seen of them."""
+
+    labels: slice
+    shares: tuple[Share, ...]
+
+
 @dataclasses.dataclass(frozen=True)
 class LabelRule:
     """Labels `y` (L,) with weights `mu` (dy for a density, 1 for the last ones, which are atoms) and point sets.
@@ -92,6 +106,13 @@ class LabelRule:
     nodes: int
     atoms: np.ndarray
     resolution: Resolution
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Without noise every label is seen as it is."""
+        alone, same = slice(0, 1), np.ones((1, 1))
+        each = (slice(k, k + 1) for k in range(len(self.y)))
+        return tuple(Block(k, (Share(self.y[k], self.mu[k], alone, same),)) for k in each)
 
     @property
     def mass(self) -> np.ndarray:
@@ -112,7 +133,7 @@ def label_rule(surface: Surface, resolution: Resolution, cuts: tuple[float, ...]
     x, w = gauss_legendre(resolution.nodes)
     y, slope = panels.at(x)
     y, mu = y.ravel(), (slope * w).ravel()
-    sets = _joined(level_points(surface, grids, y, resolution.radius), flat)
+    sets = joined(level_points(surface, grids, y, resolution.radius), flat)
     return LabelRule(
         np.concatenate([y, atoms]),
         np.concatenate([mu, np.ones(len(atoms))]),
@@ -142,14 +163,6 @@ def flat_sets(surface: Surface, grids: list[Fibres], resolution: Resolution) -> 
     kept = distance.min(1) <= 1e-9 * (1 + np.abs(surface.atoms[label]))
     z, weight = layers.sets.z[kept], (layers.mu[layers.sets.label] * layers.sets.weight)[kept]
     return PointSets.gathered(z, weight, np.zeros_like(z), label[kept], len(surface.atoms))
-
-
-def _joined(first: PointSets, second: PointSets) -> PointSets:
-    start = np.concatenate([first.start, first.start[-1] + second.start[1:]])
-    z, weight, gradient = (
-        np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("z", "weight", "gradient")
-    )
-    return PointSets(z, weight, gradient, start)
 
 
 def label_panels(surface: Surface, grid: Fibres, cuts: tuple[float, ...] = ()) -> Panels:
@@ -214,88 +227,3 @@ def _law(surface: Surface, grid: Fibres) -> tuple[np.ndarray, np.ndarray]:
     sorted_mass = mass[keep][order]
     cumulative = np.cumsum(sorted_mass)
     return value[keep][order], (cumulative - sorted_mass / 2) / cumulative[-1]
-
-
-class Blur(NamedTuple):
-    """Noisy labels `y` with weights `mu`, and the `matrix` W with Z_noisy(y) = sum_l W[y, l] Z_l."""
-
-    y: np.ndarray
-    mu: np.ndarray
-    matrix: np.ndarray
-
-
-def blur(rule: LabelRule, noise: float) -> Blur | None:
-    """What labels y = g + sqrt(noise) xi make of a rule; None without noise.
-
-    On a panel, Z times the grading's Jacobian is interpolated by a polynomial in the graded variable, and its
-    convolution with the Gaussian is integrated finely: right for noise both wider and narrower than a panel.
-    """
-    if noise == 0:
-        return None
-    width = np.sqrt(noise)
-    y, mu = noisy_nodes(rule, width)
-    columns = [_density(y[:, None] - rule.atoms, noise)]
-    if rule.nodes:
-        blurred = [_blurred_panel(rule, k, y, width) for k in range(len(rule.panels.singular))]
-        columns.insert(0, np.concatenate(blurred, 1))
-    return Blur(y, mu, np.concatenate(columns, 1))
-
-
-def _blurred_panel(rule: LabelRule, k: int, y: np.ndarray, width: float) -> np.ndarray:
-    """The columns of the noise kernel (len(y), nodes) that belong to one panel: its part within reach of each y."""
-    nodes, _ = gauss_legendre(rule.nodes)
-    panel = rule.panels.only(k)
-    _, slope = panel.at(nodes)
-    low, high = (panel.position(y + side * _NOISE_REACH * width)[0] for side in (-1.0, 1.0))
-    x, w = gauss_legendre(_NOISE_NODES)
-
-    def kernel(rows: np.ndarray, s: np.ndarray) -> np.ndarray:
-        place = panel.at(s.ravel())[0].reshape(s.shape)
-        return _density(y[rows, None] - place, width**2) * w * (high - low)[rows, None]
-
-    columns = np.zeros((len(y), rule.nodes))
-    whole = (low == 0) & (high == 1)
-    cut = (low < high) & ~whole
-    columns[whole] = kernel(whole, x[None]) @ _lagrange(nodes, x)
-    s = low[cut, None] + (high - low)[cut, None] * x
-    basis = _lagrange(nodes, s.ravel()).reshape(*s.shape, rule.nodes)
-    columns[cut] = np.einsum("yf,yfn->yn", kernel(cut, s), basis, optimize=True)
-    return columns * slope
-
-
-def noisy_nodes(rule: LabelRule, width: float) -> tuple[np.ndarray, np.ndarray]:
-    """Quadrature nodes for labels blurred over `width`: panels of the clean label, refined around its singularities."""
-    ends = np.concatenate([rule.panels.edges, rule.atoms])
-    critical = rule.panels.edges[:-1][rule.panels.singular < 0], rule.panels.edges[1:][rule.panels.singular > 0]
-    singular = np.concatenate([*critical, rule.atoms, [ends.min(), ends.max()]])
-    # Beyond the blur the label is as singular as without noise: panels grow with the distance.
-    reach = np.concatenate([[0.0, 2.0, 4.0], np.geomspace(6.0, 6.0 * 4.0**8, 9)])
-    around = (singular[:, None] + width * np.concatenate([-reach, reach])).ravel()
-    edges = np.unique(np.concatenate([[ends.min() - 6 * width, ends.max() + 6 * width], rule.panels.edges, around]))
-    edges = edges[(edges >= ends.min() - 6 * width) & (edges <= ends.max() + 6 * width)]
-    # Edges closer together than the blur resolve nothing more.
-    kept = [edges[0]]
-    for edge in edges[1:]:
-        if edge - kept[-1] > 1.2 * width:
-            kept.append(edge)
-    if kept[-1] < edges[-1]:
-        kept.append(edges[-1])
-    kept = np.array(kept)
-    x, w = gauss_legendre(6 if len(kept) > 40 else 8)
-    gap = np.diff(kept)
-    return (kept[:-1, None] + gap[:, None] * x).ravel(), (gap[:, None] * w).ravel()
-
-
-def _density(x: np.ndarray, variance: float) -> np.ndarray:
-    return np.exp(-(x**2) / (2 * variance)) / np.sqrt(2 * np.pi * variance)
-
-
-def _lagrange(nodes: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """The Lagrange basis of the nodes at x: (len(x), len(nodes)), in barycentric form."""
-    scale = 4.0
-    weights = 1 / np.prod(np.where(np.eye(len(nodes)) > 0, 1.0, scale * (nodes[:, None] - nodes)), 1)
-    difference = x[:, None] - nodes
-    hit = np.abs(difference) < 1e-14
-    terms = weights / np.where(hit, 1.0, difference)
-    basis = terms / terms.sum(1, keepdims=True)
-    return np.where(hit.any(1, keepdims=True), hit.astype(float), basis)

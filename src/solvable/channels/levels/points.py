@@ -21,6 +21,7 @@ import numpy as np
 from solvable.channels.levels.fibres import Fibres
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import gauss_legendre
+from solvable.numerics.roots import regula_falsi
 
 _POWER = 3
 _HANDOVER = 0.35
@@ -51,6 +52,22 @@ class PointSets:
         order = np.argsort(label, kind="stable")
         start = np.searchsorted(label[order], np.arange(count + 1))
         return cls(z[order], weight[order], gradient[order], start)
+
+    def chosen(self, labels: np.ndarray) -> PointSets:
+        """The points of the given labels, in their order."""
+        count = np.diff(self.start)[labels]
+        start = np.concatenate([[0], np.cumsum(count)])
+        place = np.arange(start[-1]) + np.repeat(self.start[labels] - start[:-1], count)
+        return PointSets(self.z[place], self.weight[place], self.gradient[place], start)
+
+
+def joined(first: PointSets, second: PointSets) -> PointSets:
+    """The labels of both, those of the second behind."""
+    start = np.concatenate([first.start, first.start[-1] + second.start[1:]])
+    z, weight, gradient = (
+        np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("z", "weight", "gradient")
+    )
+    return PointSets(z, weight, gradient, start)
 
 
 def level_points(
@@ -104,32 +121,24 @@ def _crossings(grid: Fibres, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 def _roots(surface: Surface, grid: Fibres, line, cell, y, accuracy) -> tuple[np.ndarray, np.ndarray]:
-    """The root of g = y in each cell and the value there, by the Illinois form of regula falsi with late bisection."""
-    low, high = grid.t[line, cell], grid.t[line, cell + 1]
-    f_low, f_high = grid.g[line, cell] - y, grid.g[line, cell + 1] - y
-    root, value = np.where(np.abs(f_low) < np.abs(f_high), low, high), np.minimum(np.abs(f_low), np.abs(f_high))
-    before = np.zeros(len(line), np.int8)
-    active = np.arange(len(line))
-    tolerance = accuracy * (1 + np.abs(y))
-    for step in range(_STEPS):
-        a, b, fa, fb = low[active], high[active], f_low[active], f_high[active]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            trial = (a * fb - b * fa) / (fb - fa)
-        # Near a fold regula falsi creeps: bisect every third time.
-        inside = (trial > a) & (trial < b) & (step % 3 != 2)
-        x = np.where(inside, trial, (a + b) / 2)
-        f = surface.function(grid.points(line[active], x)) - y[active]
-        root[active], value[active] = x, f
-        left = np.sign(f) == np.sign(fa)
-        kept = np.where(left, 1, -1).astype(np.int8)
-        half = np.where(kept == before[active], 0.5, 1.0)
-        low[active], high[active] = np.where(left, x, a), np.where(left, b, x)
-        f_low[active], f_high[active] = np.where(left, f, half * fa), np.where(left, half * fb, f)
-        before[active] = kept
-        active = active[np.abs(f) > tolerance[active]]
-        if not active.size:
-            break
-    return root, value + y
+    """The root of g = y in each cell and the value there; near a fold regula falsi creeps, and halvings help."""
+
+    def excess(t: np.ndarray, line: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return surface.function(grid.points(line, t)) - y
+
+    found = regula_falsi(
+        excess,
+        grid.t[line, cell],
+        grid.t[line, cell + 1],
+        line,
+        y,
+        ends=(grid.g[line, cell] - y, grid.g[line, cell + 1] - y),
+        tolerance=accuracy * (1 + np.abs(y)),
+        precision=0.0,
+        halve_every=3,
+        max_steps=_STEPS,
+    )
+    return found.x, found.value + y
 
 
 def _away(coordinate: np.ndarray, planes: np.ndarray) -> np.ndarray:
@@ -147,7 +156,7 @@ def flat_points(surface: Surface, grid: Fibres, atoms: np.ndarray, step: float, 
     z, weight, label = [np.zeros((0, surface.projections))], [np.zeros(0)], [np.zeros(0, int)]
     with np.errstate(invalid="ignore"):
         same = [np.abs(grid.g - a) <= e for a, e in zip(atoms, tolerance, strict=True)]
-        value = surface.function(_lifted(grid, middle)) if len(atoms) else middle
+        value = grid.values(surface.function, middle) if len(atoms) else middle
         at_middle = [np.abs(value - a) <= e for a, e in zip(atoms, tolerance, strict=True)]
     for k in range(len(atoms)):
         cells = grid.sound & same[k][:, 1:] & same[k][:, :-1] & at_middle[k]
@@ -163,12 +172,6 @@ def flat_points(surface: Surface, grid: Fibres, atoms: np.ndarray, step: float, 
             label.append(np.full(int(inside.sum()), k))
     z = np.concatenate(z)
     return PointSets.gathered(z, np.concatenate(weight), np.zeros_like(z), np.concatenate(label), len(atoms))
-
-
-def _lifted(grid: Fibres, t: np.ndarray) -> np.ndarray:
-    z = np.repeat(grid.base[:, None, :], t.shape[1], 1)
-    z[..., grid.axis] = t
-    return z
 
 
 def _stretches(cells: np.ndarray, t: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

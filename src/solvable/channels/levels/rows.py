@@ -17,7 +17,7 @@ import functools
 
 import numpy as np
 
-from solvable.channels.levels.fibres import Fibres, coordinate_rule, fibres
+from solvable.channels.levels.fibres import Fibres, coordinate_rule, fibres, tensor_rule
 from solvable.channels.levels.labels import Resolution, flat_sets
 from solvable.channels.levels.points import PointSets, level_points
 from solvable.channels.levels.surface import Surface
@@ -27,7 +27,7 @@ _STEP = {1: 0.5, 2: 0.16, 3: 0.5, 4: 0.9}
 _RADIUS = {1: 7.0, 2: 6.0, 3: 5.4, 4: 5.0}
 _MOST_NODES = {1: 4_000, 2: 12_000, 3: 30_000, 4: 30_000}
 _LAYERS = {1: 16, 2: 8, 3: 5, 4: 4}
-_ALL_NARROW = 3.0
+_ALL_NARROW = 2.0
 _ACCURACY = 1e-6
 _LEAST_SHARE = 3e-4
 _STEEP = {1: 0.97, 2: 0.97, 3: 0.8, 4: 0.8}
@@ -78,10 +78,7 @@ class RowPosterior:
             rules.append(coordinate_rule(planes, np.zeros(0), 0.0, float(h), _RADIUS[self._r]))
         if np.prod([float(len(x)) for x, _ in rules]) * 0.6 > _MOST_NODES[self._r]:
             return None
-        z = np.stack(np.meshgrid(*[x for x, _ in rules], indexing="ij"), -1).reshape(-1, self._r)
-        weight = np.stack(np.meshgrid(*[w for _, w in rules], indexing="ij"), -1).prod(-1).ravel()
-        inside = np.sum(z**2, 1) < _RADIUS[self._r] ** 2
-        z, weight = z[inside], weight[inside]
+        z, weight = tensor_rule(rules, _RADIUS[self._r])
         return z, np.log(weight), self._surface.function(z)
 
     def observe(self, y: np.ndarray) -> Observation:
@@ -114,7 +111,10 @@ class RowPosterior:
         resolution: a label says a little less than it could, and never more.
         """
         v, u = np.linalg.eigh(V)
-        if v[0] >= self.resolution or v[-1] < _ALL_NARROW * self.resolution or self._surface.discrete:
+        # Next to a jump or a kink g is not linear over a posterior that the points just resolve.
+        broken = any(len(planes) for planes in self._surface.planes)
+        all_narrow = v[-1] < (1.0 if broken else _ALL_NARROW) * self.resolution
+        if v[0] >= self.resolution or all_narrow or self._surface.discrete:
             return self._posterior(seen, omega, V)
         wide = (u * np.maximum(v, self.resolution)) @ u.T
         log_Z, mean, covariance = self._posterior(seen, omega, wide)

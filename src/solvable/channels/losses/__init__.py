@@ -8,8 +8,7 @@ from typing import Any
 
 from solvable.channels.losses.base import Kinks, Loss, ResidualLoss, has_single_minimum
 from solvable.channels.losses.custom import Custom
-from solvable.channels.losses.margin import Hinge, Logistic, MarginLoss
-from solvable.channels.losses.residual import Absolute, Cosine, Huber, Square, Tukey
+from solvable.channels.losses.named import Absolute, Cosine, Hinge, Huber, Logistic, MarginLoss, Square, Tukey
 from solvable.core.errors import bad_parameter
 
 __all__ = [

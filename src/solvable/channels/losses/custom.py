@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.channels.losses.base import Kinks, Loss
-from solvable.channels.losses.margin import ladder
+from solvable.channels.losses.named import ladder
 from solvable.core.errors import bad_parameter
 from solvable.core.precision import float64
 from solvable.targets.breaks import find_breaks

@@ -19,12 +19,12 @@ from solvable.core.precision import float64
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import amp
+from solvable.engine.erm import ERM
 from solvable.engine.erm.direct import Minimum, minimise
-from solvable.engine.erm.learner import ERM
 from solvable.engine.erm.metrics import METRICS, estimate_metrics, facts
 from solvable.engine.operators import Dense
 from solvable.engine.outputs.proximal import ProximalDenoiser
-from solvable.engine.signals.penalised import PenalisedDenoiser
+from solvable.engine.signals.separable import PenalisedDenoiser
 from solvable.engine.two_sided import TwoSided
 from solvable.numerics.roots import crossing, first_beyond
 from solvable.priors.penalties import Lasso, Penalty, Ridge

@@ -14,7 +14,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
 from solvable.core.registry import thresholds_of
-from solvable.engine.erm.learner import ERM
+from solvable.engine.erm import ERM
 from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.two_sided import TwoSided
 from solvable.numerics.gaussian import gaussian_panels, normal_density

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from solvable.channels.base import Channel, TargetChannel
 from solvable.channels.closed import Logit, Probit
 from solvable.channels.contamination import Component
-from solvable.channels.finite import FlippedLabels
+from solvable.channels.finite import FlippedLabels, class_shares
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
 from solvable.channels.scalar import ScalarChannel
@@ -79,17 +79,12 @@ class Likelihood:
             return self.chance.labels
         if not self.landscape.flat.all() or any(noise > 0 for _, _, noise in self.components):
             return None
-        classes = self.landscape.value_lower
-        return np.array(sorted({float(beta * value) + 0.0 for _, beta, _ in self.components for value in classes}))
+        return class_shares(self.landscape, self.components)[0]
 
     @functools.cached_property
     def share(self) -> np.ndarray:
         """The probability of each of `values` on each piece of the target."""
-        assert self.values is not None
-        classes, share = self.landscape.value_lower, np.zeros((len(self.values), len(self.landscape.value_lower)))
-        for p, beta, _ in self.components:
-            share += p * (np.abs(self.values[:, None] - beta * classes) <= 1e-9 * (1 + np.abs(self.values[:, None])))
-        return share
+        return class_shares(self.landscape, self.components)[1]
 
     def probabilities(self, z: np.ndarray) -> np.ndarray:
         """P(y|z) of each of `values` along a new last axis."""
@@ -151,25 +146,15 @@ def _linear_slope(target: Target) -> float | None:
     return slope if np.all(np.abs(clean - slope * _LINEAR) <= 1e-13 * (1 + np.abs(clean))) else None
 
 
-@functools.singledispatch
-def class_law(channel: Any) -> PiecewiseClasses | LogisticClasses:
+def class_law(channel: ScalarChannel) -> PiecewiseClasses | LogisticClasses:
     """P(y | omega*) of labels +-1, y = 1 first, that are drawn at random by a channel."""
+    if isinstance(channel, FlippedLabels):
+        return class_law(channel.channel).flip(np.float64(channel.flip))
+    if isinstance(channel, Logit):
+        return LogisticClasses(np.float64(channel.gain), np.float64(0.0))
+    if isinstance(channel, Probit):
+        return PiecewiseClasses(np.zeros(1), np.array([[0.0, 1.0], [1.0, 0.0]]), np.float64(channel.label_noise))
     raise NotImplementedError(f"averages of a loss over the random labels of {channel!r} are not known.")
-
-
-@class_law.register
-def _(channel: Probit) -> PiecewiseClasses:
-    return PiecewiseClasses(np.zeros(1), np.array([[0.0, 1.0], [1.0, 0.0]]), np.float64(channel.label_noise))
-
-
-@class_law.register
-def _(channel: Logit) -> LogisticClasses:
-    return LogisticClasses(np.float64(channel.gain), np.float64(0.0))
-
-
-@class_law.register
-def _(channel: FlippedLabels) -> PiecewiseClasses | LogisticClasses:
-    return class_law(channel.channel).flip(np.float64(channel.flip))
 
 
 class Line(NamedTuple):

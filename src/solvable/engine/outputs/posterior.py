@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from solvable.channels import Channel
-from solvable.channels.base import Linearisation
+from solvable.channels.base import Average, Linearisation
 from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.sides import BayesOutput, OutputStep
 from solvable.numerics.cache import Cache
@@ -27,15 +27,6 @@ _COARSE = 1e-3
 _DOUBT = 0.02
 """The relative error, for each factor e in V, of what is said below the channel's resolution."""
 _MOST_VALUES, _MOST_LINEARISATIONS, _MOST_MASSES, _MOST_KNOWN = 4096, 1024, 1024, 64
-
-
-class Labels(NamedTuple):
-    """What labels say at one M: `information` E[g g^T] (r x r), `entropy` Psi = E[log Z], and the errors of both."""
-
-    information: np.ndarray
-    entropy: float
-    error: float
-    entropy_error: float
 
 
 class PosteriorOutput(BayesOutput):
@@ -81,7 +72,7 @@ class PosteriorOutput(BayesOutput):
     def likelihood(self) -> Likelihood:
         return Likelihood.of(self.channel)
 
-    def labels(self, M: np.ndarray) -> Labels:
+    def labels(self, M: np.ndarray) -> Average:
         """What the labels say at any M with eigenvalues up to one; each M is evaluated once.
 
         A channel of coarse resolution (above 1e-3) continues itself below it, down to V = 1e-6 here. From there on,
@@ -101,7 +92,7 @@ class PosteriorOutput(BayesOutput):
         information = stretch @ found.information @ stretch
         diagonal = np.diag(u.T @ found.information @ u)
         grown = np.log(c / v) * c if power == 1 else (c - v * (c / v) ** power) / (1 - power)
-        return Labels(
+        return Average(
             information,
             found.entropy + 0.5 * float(np.sum(diagonal * grown)),
             found.error * float((c / v).max()) ** power + doubt * float(np.abs(information).max()),
@@ -152,12 +143,12 @@ class PosteriorOutput(BayesOutput):
             return 0.5
         return float(self.mass(tidy(sharp, 1e-3)) > 0)
 
-    def _evaluate(self, M: np.ndarray) -> Labels:
+    def _evaluate(self, M: np.ndarray) -> Average:
         self.evaluations += 1
         found = self.channel.information((np.eye(len(M)) - M)[None])
         information = np.asarray(found.information[0], float)
         errors = float(found.error[0]), float(found.entropy_error[0])
-        return Labels((information + information.T) / 2, float(found.entropy[0]), *errors)
+        return Average((information + information.T) / 2, float(found.entropy[0]), *errors)
 
     def _linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         found = self.channel.linearisation(M, basis)
@@ -180,7 +171,12 @@ class PosteriorDenoiser:
         inverse = 1 / V if V.shape == (1, 1) else np.linalg.inv(V)
         derivative = inverse - inverse @ covariance @ inverse
         g = (found.mean - Omega) / V if V.shape == (1, 1) else (found.mean - Omega) @ inverse
-        return OutputStep(g, 0.5 * (derivative + derivative.T), log_Z=lambda: self.log_Z(Omega, V))
+        return OutputStep(
+            g,
+            0.5 * (derivative + derivative.T),
+            log_Z=lambda: self.log_Z(Omega, V),
+            derivatives=lambda: inverse @ np.asarray(found.covariance) @ inverse - inverse,
+        )
 
     def log_Z(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The log evidence of each label, (n,)."""

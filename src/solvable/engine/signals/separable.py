@@ -1,43 +1,91 @@
-r"""Weights that are independent draws of a prior, found by their posterior mean.
+r"""Weights that are independent draws of a prior, found by their posterior mean or sought with a separable penalty.
 
 A row of r weights is seen through a field of precision A, $B = w^* A + x A^{1/2}$ with x ~ N(0, I_r), and becomes
 $E[w|B]$. With one direction the prior is any of zero mean and unit variance; with several it is N(0, I_r), for which
 $E[w|B] = (I + A)^{-1} B$ and V = (I + A)^{-1}.
+
+A learner with a penalty shrinks the field instead. Its response is the V that the next step uses, and the precision of
+its field is the one that the labels' derivatives show. [thrampoulidis2018precise]
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
+import jax
 import numpy as np
 
-from solvable.engine.sides import BayesSignal, Field, Overlap, SignalDenoiser, SignalStep
-from solvable.engine.signals.penalised import PenalisedSignal
+from solvable.engine.sides import BayesSignal, Field, Overlap, Signal, SignalDenoiser, SignalStep
 from solvable.numerics.symmetric import compose, eigh
 from solvable.priors import Gaussian, Prior
-from solvable.priors.penalties import Penalty
+from solvable.priors.penalties import Lasso, Penalty, Shrinkage
+
+_LEAST_V = 1e-12
 
 
+class PenalisedSignal(eqx.Module, Signal):
+    """A penalty on weights whose true law is a mixture of Gaussians: arrays of (weight, mean, variance)."""
+
+    penalty: Penalty
+    mixture: Any
+
+    @classmethod
+    def of(cls, penalty: Penalty, prior: Prior) -> PenalisedSignal:
+        """The signal of a penalty for weights of a prior."""
+        # A ridge sees only the variance of the weights, which is one for every prior.
+        parts = prior.mixture() if isinstance(penalty, Lasso) else ((1.0, 0.0, 1.0),)
+        return cls(penalty, tuple(np.array(column, float) for column in zip(*parts, strict=True)))
+
+    def shrinkage(self, m_hat: Any, q_hat: Any, V_hat: Any) -> Shrinkage:
+        """The averages of the shrunk weights at a field of one direction (numbers)."""
+        return self.penalty.average(m_hat, q_hat, V_hat, self.mixture)
+
+    def average(self, field: Field) -> Overlap:
+        found = _average(self, *(np.asarray(part, float).reshape(-1) for part in field))
+        shape = np.shape(field.V_hat)
+        return Overlap(*(np.asarray(part).reshape(shape) for part in (found.m, found.q, found.V)))
+
+    def denoiser(self, operator: Any = None) -> PenalisedDenoiser:
+        return PenalisedDenoiser(self.penalty)
+
+
+@eqx.filter_jit
+def _average(signal: PenalisedSignal, m_hat: Any, q_hat: Any, V_hat: Any) -> Shrinkage:
+    return jax.vmap(signal.shrinkage)(m_hat, q_hat, V_hat)
+
+
+class PenalisedDenoiser:
+    """The shrinkage of a penalty, the same for signals of any operator; V is its response."""
+
+    def __init__(self, penalty: Penalty):
+        self._penalty = penalty
+
+    def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
+        estimate, response = self._penalty.denoise(B, float(precision[0, 0]))
+        variance = np.full((1, 1), max(response, _LEAST_V))
+        return SignalStep(estimate, np.full((1, 1), response), precision, variance)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
 class SeparableSignal(BayesSignal):
     """The posterior mean under a separable prior, in `directions` directions; equal for equal priors."""
 
-    def __init__(self, prior: Prior, directions: int = 1):
-        self.prior, self.directions = prior, directions
-        self.entropy = prior.entropy
+    prior: Prior
+    directions: int = 1
+
+    @property
+    def entropy(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.prior.entropy
 
     @functools.cached_property
     def _functions(self) -> tuple[Callable[..., np.ndarray], ...]:
         # Taking a method off an equinox module costs more than a small method itself: do it once.
         return self.prior.mmse, self.prior.overlap, self.prior.potential
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SeparableSignal) and (self.prior, self.directions) == (other.prior, other.directions)
-
-    def __hash__(self) -> int:
-        return hash((SeparableSignal, self.prior, self.directions))
 
     def __repr__(self) -> str:
         return f"SeparableSignal({self.prior})"

@@ -7,6 +7,7 @@ singular values [troiani2022optimal].
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -25,21 +26,17 @@ _LEAST_PRECISION = 1e-9
 _SHORTEST = 64
 
 
+@dataclasses.dataclass(frozen=True)
 class SingularValueSignal(SpectralSignal):
     """A d x L product of Gaussian matrices of rank r, for r = `rho` d and L = `beta` d."""
 
-    def __init__(self, rho: float, beta: float):
-        self.rho, self.beta = float(rho), float(beta)
-        self._law, self._aspect = upright(self.rho, self.beta)
+    rho: float
+    beta: float
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingularValueSignal) and (self.rho, self.beta) == (other.rho, other.beta)
-
-    def __hash__(self) -> int:
-        return hash((SingularValueSignal, self.rho, self.beta))
-
-    def __repr__(self) -> str:
-        return f"SingularValueSignal({self.rho:g}, {self.beta:g})"
+    @functools.cached_property
+    def upright(self) -> tuple[ProductWishart, float]:
+        """The law of the eigenvalues of S S^T / L and the aspect, of S or of its transpose."""
+        return upright(self.rho, self.beta)
 
     @functools.cached_property
     def dimension(self) -> float:
@@ -56,7 +53,7 @@ class SingularValueSignal(SpectralSignal):
         """The numerical error is the difference of the two formulas, or the mass that the quadrature misses where one
         of them suffers from cancellation."""
         kappa = 1 / qhat
-        found = _sums(self._law, self._aspect, kappa)
+        found = _sums(*self.upright, kappa)
         by_score, by_square = rectangular_mmse_forms(1.0, found)
         learned = (found.weight * (found.x - kappa[:, None] * found.score) ** 2).sum(-1)
         lost = kappa * np.abs(1 - found.weight.sum(-1))
@@ -75,7 +72,7 @@ class SingularValueDenoiser:
     """
 
     def __init__(self, signal: SingularValueSignal, shape: tuple[int, int]):
-        self._shape, self._law, self._aspect = shape, signal._law, signal._aspect
+        self._shape, self._upright = shape, signal.upright
 
     def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
         A = max(float(precision_from_norm(B)[0][0]), _LEAST_PRECISION)
@@ -88,10 +85,10 @@ class SingularValueDenoiser:
     @float64
     def _shrunk(self, kappa: float, x: np.ndarray) -> tuple[np.ndarray, float]:
         """The shrunk singular values and mmse(kappa)."""
-        found = RectangularSum(*(part[0] for part in _sums(self._law, self._aspect, np.array([kappa]))))
+        found = RectangularSum(*(part[0] for part in _sums(*self._upright, np.array([kappa]))))
         # Filled up to a power of two, so that few sizes are ever compiled.
         shrunk = in_batches(
-            lambda x: optimal_singular_values_of(self._law, self._aspect, found, x),
+            lambda x: optimal_singular_values_of(*self._upright, found, x),
             x,
             batch=rounded_up_to_power(len(x), _SHORTEST),
             alone=False,

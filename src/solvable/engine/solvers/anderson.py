@@ -28,9 +28,9 @@ import numpy as np
 
 from solvable.channels.losses.quadrature import COARSE, Panel, panel
 from solvable.core.status import Status
-from solvable.engine.evolution import Evolution
 from solvable.engine.outputs.proximal import Averages, ProximalOutput
-from solvable.engine.signals.penalised import PenalisedSignal
+from solvable.engine.sides import Evolution
+from solvable.engine.signals.separable import PenalisedSignal
 from solvable.numerics.fixed_point import solve_fixed_point
 from solvable.priors.penalties import Shrinkage
 
@@ -49,7 +49,8 @@ ProximalEvolution = Evolution[ProximalOutput, PenalisedSignal]
 class ProximalPoint(NamedTuple):
     """A fixed point: the order parameters, the averages there, and how the search ended.
 
-    `energy` is the minimum over d, alpha E[l] + E[r]. `coarse` holds (c, q, V, replicon, loss, active) as coarser
+    `energy` is the minimum over d, alpha E[l] + E[r]; `residual` the largest change of (c, log q, log V) by one more
+    step. `coarse` holds (c, q, V, replicon, loss, active) as coarser
     quadrature has them, to first order in the difference. `slope` is the derivative of a step in (c, log q, log V).
     """
 
@@ -99,33 +100,39 @@ def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 
     out, back = jax.lax.map(lambda job: _both(x + job[0], evolution, gain, Panel(*job[1])), (shifts, tuple(panels)))
     images = jax.vmap(_image)(back)
     slope = (images[2:5] - images[5:]).T / (2 * _SHIFT)
-    move = jnp.linalg.solve(jnp.eye(3) - slope, images[1] - images[0])
+    move = jnp.linalg.solve(jnp.eye(3) - slope, images[1] - x)  # with what the search has left
 
-    def at(values: Any) -> tuple[Any, Any]:
-        """An average at the solution, and as coarser quadrature has it where its own solution is."""
-        return values[0], values[1] + (values[2:5] - values[5:]) @ move / (2 * _SHIFT)
+    def coarser(values: Any) -> Any:
+        """An average as coarser quadrature has it where its own solution is."""
+        return values[1] + (values[2:5] - values[5:]) @ move / (2 * _SHIFT)
 
-    replicon, coarse_replicon = at(gain * out.stiffness * back.stiffness)
-    loss, coarse_loss = at(out.loss)
-    active, coarse_active = at(back.active)
-    c, q, V = x[0], jnp.exp(x[1]), jnp.exp(x[2])
+    averages = [coarser(part) for part in (gain * out.stiffness * back.stiffness, out.loss, back.active)]
+    point = _averaged(x, gain, *jax.tree.map(lambda part: part[0], (out, back)))
+    resolved = jnp.max(jnp.abs(move)) < _RESOLVED
     return ProximalPoint(
-        c=c,
-        q=q,
-        V=V,
-        m_hat=gain * out.push[0],
-        q_hat=gain * out.power[0],
-        V_hat=gain * out.response[0],
-        replicon=replicon,
-        loss=loss,
-        energy=gain * loss + back.cost[0],
-        active=active,
-        status=_status(evolution, V, back.margin[0], replicon, found.status, jnp.max(jnp.abs(move)) < _RESOLVED),
-        residual=found.residual,
+        **point,
+        status=_status(evolution, point["V"], back.margin[0], point["replicon"], found.status, resolved),
+        residual=jnp.max(jnp.abs(images[0] - x)),
         iterations=found.iterations,
-        coarse=(c + move[0], q * jnp.exp(move[1]), V * jnp.exp(move[2]), coarse_replicon, coarse_loss, coarse_active),
+        coarse=(x[0] + move[0], point["q"] * jnp.exp(move[1]), point["V"] * jnp.exp(move[2]), *averages),
         slope=slope,
     )
+
+
+def _averaged(x: Any, gain: Any, out: Averages, back: Shrinkage) -> dict[str, Any]:
+    """What a point says of its averages, at x = (c, log q, log V)."""
+    return {
+        "c": x[0],
+        "q": jnp.exp(x[1]),
+        "V": jnp.exp(x[2]),
+        "m_hat": gain * out.push,
+        "q_hat": gain * out.power,
+        "V_hat": gain * out.response,
+        "replicon": gain * out.stiffness * back.stiffness,
+        "loss": out.loss,
+        "energy": gain * out.loss + back.cost,
+        "active": back.active,
+    }
 
 
 def moved(point: ProximalPoint, evolution: ProximalEvolution, gain: Any) -> ProximalPoint:
@@ -137,19 +144,7 @@ def moved(point: ProximalPoint, evolution: ProximalEvolution, gain: Any) -> Prox
     x = jax.lax.stop_gradient(jnp.stack([point.c, jnp.log(point.q), jnp.log(point.V)]))
     slope = jax.lax.stop_gradient(point.slope)
     x = x + jnp.linalg.solve(jnp.eye(3) - slope, step(x, evolution, gain) - x)
-    out, back = _both(x, evolution, gain, panel())
-    return point._replace(
-        c=x[0],
-        q=jnp.exp(x[1]),
-        V=jnp.exp(x[2]),
-        m_hat=gain * out.push,
-        q_hat=gain * out.power,
-        V_hat=gain * out.response,
-        replicon=gain * out.stiffness * back.stiffness,
-        loss=out.loss,
-        energy=gain * out.loss + back.cost,
-        active=back.active,
-    )
+    return point._replace(**_averaged(x, gain, *_both(x, evolution, gain, panel())))
 
 
 def step(x: Any, evolution: ProximalEvolution, gain: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What every solver of Bayes-optimal state evolution offers, and what it returns."""
+"""What every solver of Bayes-optimal state evolution offers and returns: fixed points, and thresholds by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,28 @@ import dataclasses
 
 import numpy as np
 
-from solvable.engine.thresholds import Thresholds
+
+class Thresholds(dict[str, float]):
+    """Thresholds by name, and in words which of them coincide.
+
+    Of index models: weak_recovery, where the AMP overlap becomes positive; information_theoretic and algorithmic, the
+    ends of the (last) hard phase, where Bayes-optimal learning is better than AMP; without a hard phase both equal
+    weak_recovery.
+    """
+
+    @property
+    def coincide(self) -> list[tuple[str, ...]]:
+        """Groups of names that share a finite value: two things that never happen do not coincide."""
+        groups: dict[float, list[str]] = {}
+        for name, value in self.items():
+            if np.isfinite(value):
+                groups.setdefault(value, []).append(name)
+        return [tuple(names) for names in groups.values() if len(names) > 1]
+
+    def __str__(self) -> str:
+        lines = [f"{name:24s}{value:.6g}" for name, value in self.items()]
+        lines += [f"({' = '.join(names)})" for names in self.coincide]
+        return "\n".join(lines)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +48,12 @@ class FixedPoints:
     uncertainty: np.ndarray
     residual: np.ndarray
     iterations: np.ndarray
+
+    @classmethod
+    def nothing(cls, r: int) -> FixedPoints:
+        """The point without samples, at which nothing is known of r directions."""
+        zero, one = np.zeros((1, r, r)), np.eye(r)[None]
+        return cls(zero, one, zero, np.zeros(1), np.zeros(1, int), np.zeros(1), np.zeros(1), np.zeros(1, int))
 
 
 class Solver(abc.ABC):

@@ -19,8 +19,8 @@ import numpy as np
 
 from solvable.core.status import Status
 from solvable.engine.sides import BayesOutput, BayesSignal
-from solvable.engine.solvers.base import FixedPoints, Solver
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
+from solvable.numerics.roots import regula_falsi
 
 _LARGEST = 1e12
 """The qhat from which on mmse = dimension / qhat."""
@@ -29,13 +29,16 @@ _STRIDE = 2.5
 _ACCURACY = 1e-13
 _ACCEPTED = 1e-10
 _STEPS = 90
+_SHIFT, _FLATTEST = 1e-4, 1e-8
+"""The change of log qhat by which slopes are taken, and the smallest of them."""
+_ROUNDING = 1e-14
 _NOTHING = 1e-200
 """A V that stands for none."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Bracket(Solver):
-    """The fixed points of one output and one signal, by secants in log qhat within a bracket.
+    """The fixed points of one output and one signal, by regula falsi in log qhat.
 
     The free entropy is not computed: with one fixed point there is nothing to compare.
     """
@@ -92,25 +95,31 @@ class Bracket(Solver):
             return log_qhat - np.log(gain[active] * self._information(np.maximum(V, _NOTHING)))
 
         low, high = self._bracket(gain, excess)
-        guess = (low + high) / 2
-        before, value_before = guess.copy(), np.full(len(gain), np.nan)
-        value = np.full(len(gain), np.inf)
-        active = np.arange(len(gain))
-        for step in range(_STEPS):
-            value[active] = excess(guess[active], active)
-            low, high = np.where(value > 0, low, guess), np.where(value > 0, guess, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                secant = guess - value * (guess - before) / (value - value_before)
-            # The slope of the excess is between 0 and 1, so that a step of its value does not pass the solution.
-            secant = np.where(np.isfinite(secant), secant, guess - value)
-            # Where the excess is flat, at a threshold, secants creep from one side: every third step is a halving.
-            halve = ~((secant > low) & (secant < high)) | (step % 3 == 2)
-            new = np.where(halve, (low + high) / 2, secant)
-            active = np.flatnonzero((np.abs(value) > _ACCURACY) & (high - low > 1e-15 * np.abs(high)))
-            if not active.size:
-                break
-            before[active], value_before[active], guess[active] = guess[active], value[active], new[active]
-        return np.exp(guess), *found, np.abs(value), evaluations
+        # Where the excess is flat, at a threshold, regula falsi creeps from one side: every third step is a halving.
+        root = regula_falsi(
+            excess,
+            low,
+            high,
+            np.arange(len(gain)),
+            tolerance=_ACCURACY,
+            precision=1e-15,
+            halve_every=3,
+            max_steps=_STEPS,
+        )
+        V, error = found
+        residual = np.abs(root.value)
+        # An error of V moves the solution, and V with it: in all by the error over the slope of the excess.
+        error = (error + (residual + _ROUNDING) * V) / self._slope(root.x)
+        return np.exp(root.x), V, error, residual, evaluations
+
+    def _slope(self, log_qhat: np.ndarray) -> np.ndarray:
+        """The derivative of the excess in log qhat, between 0 at a threshold and 1."""
+
+        def log_information(shift: float) -> np.ndarray:
+            V = self.signal.measured(np.exp(log_qhat + shift))[0]
+            return np.log(self._information(np.maximum(V, _NOTHING)))
+
+        return np.clip(1 - (log_information(_SHIFT) - log_information(-_SHIFT)) / (2 * _SHIFT), _FLATTEST, 1.0)
 
     def _bracket(
         self, gain: np.ndarray, excess: Callable[[np.ndarray, np.ndarray], np.ndarray]

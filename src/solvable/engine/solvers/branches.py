@@ -29,7 +29,6 @@ import numpy as np
 from solvable.core.status import Status
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.solvers.newton import LocalModel, Relaxed, relax
-from solvable.engine.stability import growing_overlap, support, trivial_directions
 from solvable.numerics.cache import Cache
 from solvable.numerics.subspaces import complement, tidy
 from solvable.numerics.symmetric import log_one_plus, one_minus_exp
@@ -78,13 +77,22 @@ class Point:
     @property
     def Mhat(self) -> np.ndarray:
         """M (I - M)^{-1}, infinite in the directions recovered exactly."""
-        if self.exact is None:
-            return self.U @ _exp_minus_one(self.L) @ self.U.T
-        projector = self.exact @ self.exact.T
-        rest = complement(self.exact)
-        inner = rest @ self.inner.Mhat @ rest.T if self.inner is not None else np.zeros(projector.shape)
+        exact, finite = self._field
+        projector = exact @ exact.T
         with np.errstate(invalid="ignore"):
-            return np.where(np.abs(projector) > 1e-12, np.inf * projector, inner)
+            return np.where(np.abs(projector) > 1e-12, np.inf * projector, finite)
+
+    @property
+    def _field(self) -> tuple[np.ndarray, np.ndarray]:
+        """All directions recovered exactly, also those that followed once others were (r x m), and M (I - M)^{-1} in
+        the rest."""
+        if self.exact is None:
+            return np.zeros((len(self.M), 0)), self.U @ _exp_minus_one(self.L) @ self.U.T
+        if self.inner is None:
+            return self.exact, np.zeros_like(self.M)
+        rest = complement(self.exact)
+        exact, finite = self.inner._field
+        return np.column_stack([self.exact, rest @ exact]), rest @ finite @ rest.T
 
 
 def _exp_minus_one(L: np.ndarray) -> np.ndarray:
@@ -185,22 +193,9 @@ class Branches:
             inner = child.uninformed_point(gain)
         else:
             inner = child.climb(gain, start.inner if start is not None else None, rest.T @ remaining)
-        return Point(
-            gain,
-            M + rest @ inner.M @ rest.T,
-            *empty,
-            inner.value,
-            inner.value_error,
-            inner.status,
-            inner.residual,
-            inner.uncertainty,
-            inner.radius,
-            inner.speed,
-            inner.evaluations,
-            rate + inner.rate,
-            exact,
-            inner,
-        )
+        M = M + rest @ inner.M @ rest.T
+        U, L = empty
+        return dataclasses.replace(inner, M=M, U=U, L=L, rate=rate + inner.rate, exact=exact, inner=inner, model=None)
 
 
 def _known(U: np.ndarray, gain: float) -> Point:
@@ -282,14 +277,14 @@ def _growing(
     basis = tidy(basis)
     M = U @ one_minus_exp(L) @ U.T
     lin = output.linearisation(M, basis)
-    new = trivial_directions(lin)
+    new = lin.trivial_directions()
     if new.shape[1]:
         wider = np.column_stack([U, new])
         return wider, log_one_plus(gain * wider.T @ output.labels(M).information @ wider)
-    rate, push = growing_overlap(lin)
+    rate, push = lin.growing_overlap()
     if gain * rate <= 1 + gain * lin.error:
         return None
-    wider = np.column_stack([U, support(lin, push)])
+    wider = np.column_stack([U, lin.support(push)])
     seed = np.zeros((wider.shape[1],) * 2)
     seed[: len(L), : len(L)] = L
     added = wider[:, U.shape[1] :]

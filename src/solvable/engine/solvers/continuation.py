@@ -10,11 +10,9 @@ from solvable.core.errors import NotSolvable
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import BayesSignal
 from solvable.engine.signals.separable import SeparableSignal
-from solvable.engine.solvers.base import FixedPoints, Solver
+from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 from solvable.engine.solvers.branches import Branches, Point
-from solvable.engine.solvers.hard_phases import find_thresholds
-from solvable.engine.solvers.staircase import LearnedStep, staircase
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.staircase import LearnedStep, find_thresholds, staircase
 
 _GRIDS = 256
 """How many grids of gains are remembered with their fixed points."""
@@ -74,12 +72,6 @@ class Continuation(Solver):
         """weak_recovery, algorithmic and information_theoretic; step_2, .. for the later steps of the staircase; and
         specialization, where projections that the target does not distinguish come apart."""
         return Thresholds(self._thresholds)
-
-    def free_entropy(self, M: np.ndarray, gain: float) -> float:
-        """phi at any M with eigenvalues below one."""
-        found, nothing = self.output.labels(M), self.output.labels(np.zeros_like(M))
-        log_det = float(np.log(np.linalg.eigvalsh(np.eye(len(M)) - M)).sum())
-        return (float(np.trace(M)) + log_det) / 2 + gain * (found.entropy - nothing.entropy)
 
 
 def _ascending(gain: np.ndarray) -> tuple[float, ...]:

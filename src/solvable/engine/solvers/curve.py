@@ -26,8 +26,7 @@ from solvable.channels.exponents import weak_recovery
 from solvable.core.status import Status
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import BayesSignal
-from solvable.engine.solvers.base import FixedPoints, Solver
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 from solvable.numerics import interpolation
 from solvable.numerics.errors import COARSER
 from solvable.numerics.interpolation import PiecewiseChebyshev
@@ -82,10 +81,6 @@ class Curve(Solver):
         self.channel, self.signal = output.channel, signal
         self.table = _table(output.channel)
         self.gain_weak = weak_recovery(output.channel)
-
-    def gain(self, qhat: np.ndarray) -> np.ndarray:
-        """The curve of fixed points, gain(qhat) = qhat / I."""
-        return np.exp(self.log_gain(np.log(qhat)))
 
     def log_gain(self, log_qhat: np.ndarray) -> np.ndarray:
         """log gain along the curve, as a function of log qhat."""

@@ -57,7 +57,7 @@ def section(finding: Finding) -> list[str]:
     if any(verdict.claim.second_hand for verdict in finding.verdicts):
         lines += ["", "(1) Quoted second hand: we have not checked the number in the source itself."]
     for verdict in finding.verdicts:
-        if verdict.word == KNOWN:
+        if verdict.computation == KNOWN:
             lines += ["", f"On {verdict.claim.name}: {verdict.claim.known_wrong}"]
     lines += ["", *(f"- {source}." for source in entry.sources), ""]
     lines += [f"`solvable reproduce {entry.id} --out out{' --quick' if finding.quick else ''}`"]

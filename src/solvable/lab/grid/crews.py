@@ -31,7 +31,7 @@ class WorkersLost(ComputationError):
 class Crew:
     """An executor, and how many batches (`width`), of how many tasks (`batch`), it is given at a time.
 
-    `make` is how it is replaced when it breaks, where that is ours to do. Nothing is begun later than `until`.
+    `make` is how it is replaced when it breaks, where that is ours to do.
     """
 
     def __init__(
@@ -41,10 +41,9 @@ class Crew:
         batch: int = BATCH,
         call: Callable[..., Any] = compute,
         make: Callable[[], Executor] | None = None,
-        until: float | None = None,
     ):
         self.executor = executor
-        self.width, self.batch, self.until = width, batch, until
+        self.width, self.batch = width, batch
         self._call, self._make = call, make
 
     @property
@@ -52,21 +51,16 @@ class Crew:
         """Whether others work while this process does something else."""
         return not isinstance(self.executor, Inline)
 
-    @property
-    def late(self) -> bool:
-        """Whether it is too late to begin anything."""
-        return self.until is not None and time.time() > self.until
-
     def submit(self, tasks: list[Task], budget: float) -> Future[list[list[dict[str, Any]]]]:
         """Have the tasks computed, as many as `budget` seconds allow."""
         if self._call is not compute_packed:
-            return self.executor.submit(self._call, tasks, budget, self.until)
+            return self.executor.submit(self._call, tasks, budget)
         try:
             packed = pickle.dumps(tasks)
         except Exception as error:
             what = f"the points of this sweep cannot be sent to worker processes ({type(error).__name__}: {error})"
             raise ValueError(f"{what}. Use workers=1, or classes and values that can be pickled.") from error
-        return self.executor.submit(self._call, packed, budget, self.until)
+        return self.executor.submit(self._call, packed, budget)
 
     def renew(self) -> bool:
         """Start again with a new executor after this one has broken; False if it is not ours to replace."""
@@ -89,12 +83,12 @@ class Inline(Executor):
         return future
 
 
-def simple_crew(executor: Executor | None = None, until: float | None = None) -> Crew:
+def simple_crew(executor: Executor | None = None) -> Crew:
     """This process, or an executor that is given everything at once, each task by itself."""
     if executor is None:
-        return Crew(Inline(), lambda: 1, batch=1, until=until)
+        return Crew(Inline(), lambda: 1, batch=1)
     check_executor(executor)
-    return Crew(executor, lambda: EVERYTHING, batch=1, call=_call_of(executor), until=until)
+    return Crew(executor, lambda: EVERYTHING, batch=1, call=_call_of(executor))
 
 
 @contextmanager

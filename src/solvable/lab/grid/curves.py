@@ -109,11 +109,10 @@ def computed(
     executor: Executor | None = None,
     progress: bool = True,
     marks: dict[str, float] | None = None,
-    until: float | None = None,
 ) -> Curve:
     """The curve of a plan, computed here and now; the executor, if there is one, makes the runs meanwhile.
 
-    `marks` are thresholds that are known already. Runs that are not begun by the time `until` are left out.
+    `marks` are thresholds that are known already.
     """
     layout = plan.layout(filed=False)
     here = [task for task in layout.tasks if task.first.seed is None]
@@ -122,7 +121,7 @@ def computed(
     shared = nullcontext() if executor is None else single_thread()  # its threads, or its processes, take the cores
     with shared, progress_bar(points_of(layout.tasks), "learning curve", progress) as show:
         theory = [(task, results_of if task.first.learner is not None else _thresholds) for task in here]
-        execute(runs, simple_crew(executor, until), kept, lambda failed: show(), theory)
+        execute(runs, simple_crew(executor), kept, lambda failed: show(), theory)
     _raise_if_all_failed(runs, kept)
     dataset = assemble(layout.content, kept.records.get, strict=True)
     if marks is not None:

@@ -149,8 +149,6 @@ class _Loop:
 
     def _hand_out(self) -> None:
         width = self.crew.width()
-        if self.crew.late:
-            self.queue.clear()
         while self.queue and len(self.running) < width and not self._one_alone():
             batch = self.queue.take(self.busy, width, self.crew.batch)
             if batch is None:

@@ -47,28 +47,24 @@ def prepare() -> None:
     _leave_with_parent()
 
 
-def compute(tasks: list[Task], budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
-    """The records of the points of each task, in order, of as many tasks as `budget` seconds allow but at least of one.
-
-    None is begun when it is later than `until`, by the clock.
-    """
+def compute(tasks: list[Task], budget: float) -> list[list[dict[str, Any]]]:
+    """The records of the points of each task, in order: of as many tasks as `budget` seconds allow, at least of one."""
     begin = time.perf_counter()
     found: list[list[dict[str, Any]]] = []
     for task in tasks:
-        late = until is not None and time.time() > until
-        if late or (found and time.perf_counter() - begin > budget):
+        if found and time.perf_counter() - begin > budget:
             break
         found.append(records(task))
     return found
 
 
-def compute_sent(tasks: list[Task], budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
+def compute_sent(tasks: list[Task], budget: float) -> list[list[dict[str, Any]]]:
     """The same for tasks that have come from another process."""
     os.environ.setdefault("NPROC", LIMITS["NPROC"])  # XLA reads it when it computes for the first time
-    return compute(tasks, budget, until)
+    return compute(tasks, budget)
 
 
-def compute_packed(packed: bytes, budget: float, until: float | None = None) -> list[list[dict[str, Any]]]:
+def compute_packed(packed: bytes, budget: float) -> list[list[dict[str, Any]]]:
     """The same for pickled tasks. A pool whose worker cannot unpickle its arguments breaks without saying why."""
     import pickle
 
@@ -79,7 +75,7 @@ def compute_packed(packed: bytes, budget: float, until: float | None = None) -> 
             f"a worker process cannot load the points ({type(error).__name__}: {error}). Models and learners of your "
             "own must be in a module, or in the script itself; those of a notebook or a prompt stay in its process."
         ) from None
-    return compute_sent(tasks, budget, until)
+    return compute_sent(tasks, budget)
 
 
 def records(task: Task) -> list[dict[str, Any]]:

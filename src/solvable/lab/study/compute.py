@@ -1,27 +1,23 @@
-"""The computations of a study, in an order and to an extent that fit its time."""
+"""The computations of a study, to an extent that its reader can wait for."""
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
-from solvable.lab.curve import Curve
-from solvable.lab.curve.assemble import NOT_COMPUTED
 from solvable.lab.grid.curves import computed, learning_curve
 from solvable.lab.grid.request import make_plan
 from solvable.lab.progress import stage
 from solvable.lab.study.findings import Study
+from solvable.lab.study.places import nearby_change, simulated_grid, visible
 from solvable.lab.study.plan import (
     Costs,
     Effort,
     affordable_size,
     exact_grid,
     last_alpha,
-    simulated_grid,
-    trial_time,
 )
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
@@ -49,47 +45,38 @@ def compute(
     progress: bool,
 ) -> Study:
     """Diagnosis, exact curves, simulations and baseline of a model; what is None is chosen here."""
-    start = time.monotonic()
     remarks = []
     for _ in range(workers):
         executor.submit(load_models)  # processes start and import while this one diagnoses
+    costs = Costs.of(model)
     with stage("diagnosis and thresholds", progress):
         diagnosis = diagnose(model)
         known = _staircase(diagnosis)
-        top = last_alpha(model, known.values())
-        costs = Costs.of(model, top)
         if costs.thresholds > effort.theory_seconds:
             remarks.append(_SLOW_THRESHOLDS)
         else:
             known = _thresholds(model, known)
-            top = last_alpha(model, known.values())
-    with stage("choice of the grid", progress):
-        points = effort.points
-        if costs.amp * points > effort.theory_seconds:
-            points = max(3, int(effort.theory_seconds / costs.amp))
-            remarks.append(_SLOW_AMP)
-        ratios = simulated_grid(top, known.values(), points) if ratios is None else ratios
-        top = max(top, 1.02 * float(ratios[-1]))
-        asked = d is not None and seeds is not None
-        trial = None if asked else executor.submit(trial_time, model, (float(np.median(ratios)), float(ratios[-1])))
-        theory_seconds = effort.after(time.monotonic() - start).theory_seconds
-        learners = [BayesOptimal(), AMP()]
-        if costs.bayes * len(ratios) > 2 * theory_seconds:
-            learners = [AMP()]
-            remarks.append(_SLOW_BAYES)
-        cost = costs.amp + (costs.bayes if len(learners) > 1 else 0.0)
-        grid = exact_grid(top, known.values(), ratios, int(theory_seconds / cost))
+        top = last_alpha(model, known.values(), costs)
+    points = effort.points
+    if costs.amp * points > effort.theory_seconds:
+        points = max(3, int(effort.theory_seconds / costs.amp))
+        remarks.append(_SLOW_AMP)
+    asked = simulated_grid(top, visible(known), points) if ratios is None else ratios
+    top = top if ratios is None else max(top, 1.02 * float(ratios[-1]))
+    learners = [BayesOptimal(), AMP()]
+    if costs.bayes * len(asked) > 2 * effort.theory_seconds:
+        learners = [AMP()]
+        remarks.append(_SLOW_BAYES)
+    cost = costs.amp + (costs.bayes if len(learners) > 1 else 0.0)
+    grid = exact_grid(top, known.values(), asked, int(effort.theory_seconds / cost))
     exact = learning_curve(model, learners, progress=progress, marks=known, alpha=grid)
-    effort = effort.after(time.monotonic() - start)
-    with stage("trial run", progress):
-        size = (0, 0) if trial is None else _size(trial, len(ratios), effort, workers)
+    if ratios is None:
+        fine = len(grid) > 2 * len(asked)  # otherwise the curve does not show how steep it is
+        ratios = simulated_grid(top, visible(known), points, nearby_change(exact)) if fine else asked
+    size = affordable_size(costs, len(ratios), effort, workers)
     d, seeds = d or size[0], seeds or size[1]
-    # Runs that were asked for are made, however long they take; others if there is time to begin them.
-    until = None if asked else time.time() + effort.seconds
     runs = make_plan(model, AMP(), d, seeds, False, {"alpha": ratios}, lines=True)
-    simulated: Curve | None = computed(runs, executor, progress, known, until)
-    if (simulated.dataset["status_simulation"] == NOT_COMPUTED).all():
-        simulated = None
+    simulated = computed(runs, executor, progress, known)
     return Study(model, diagnosis, known, exact, simulated, kernel_errors(model.target), d, seeds, tuple(remarks))
 
 
@@ -104,14 +91,6 @@ def _thresholds(model: MultiIndex, otherwise: dict[str, float]) -> dict[str, flo
         return otherwise | thresholds(model)
     except POINT_FAILURES:
         return otherwise
-
-
-def _size(trial: Future, points: int, effort: Effort, workers: int) -> tuple[int, int]:
-    """The size of the runs after the time of one; the smallest if that one takes too long to wait for."""
-    try:
-        return affordable_size(trial.result(timeout=effort.run_seconds / 3), points, effort, workers)
-    except TimeoutError:
-        return effort.sizes[-1]
 
 
 def load_models() -> None:

@@ -1,21 +1,25 @@
-"""Where a study looks and how much it computes: the sample ratios, the dimension and the number of runs.
+"""How much a study computes: the range and the number of its sample ratios, the dimension and the number of runs.
 
-The ratios span the thresholds. What is affordable is measured, not assumed: a typed target of three projections can be
-a thousand times slower than one of one projection, and a study has to end while its reader still waits.
+A typed target of three projections can be a thousand times slower than one of one
+projection, and a study has to end while its reader still waits. So work is counted in the seconds that it takes an
+ordinary core, known for each kind of channel: no clock is read, and a busy machine makes the same study, later.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
-from solvable.core.learners import AMP, BayesOptimal
+from solvable.channels import ScalarChannel
+from solvable.channels.closed import Staircase
+from solvable.channels.closed.discrete import DiscreteChannel
+from solvable.channels.single_direction import SingleDirection
+from solvable.core.learners import AMP
 from solvable.core.model import Model
-from solvable.lab.grid.results import run_once
+from solvable.models.index import MultiIndex
 from solvable.verbs.predict import predict
 
 BEYOND = 1.6
@@ -25,43 +29,63 @@ _SPANS = (1.0, 1.5, 2.25)
 _LEARNED = 0.5
 _NO_THRESHOLD = (1.0, 2.0, 4.0, 8.0)
 _FINEST = 160
-_AT_ONCE = 0.2
-_PATIENCE = 3.0
-_TRIAL = 100
+_PATIENCE = 5.0
+_SMALL = 100
+"""The dimension of a small run."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Effort:
-    """How much time a study may take, and the dimensions and numbers of runs it chooses from, best first.
+    """How much a study may compute, and the dimensions and numbers of runs it chooses from, best first.
 
-    Theory and runs are planned to take `theory_seconds` and `run_seconds`, less if the diagnosis was slow: a run that
-    is not begun within `seconds` of the study's beginning is left out.
+    `theory_seconds` and `run_seconds` are those of an ordinary core, by which work is counted.
     """
 
-    seconds: float = 90.0
     theory_seconds: float = 25.0
-    run_seconds: float = 60.0
-    sizes: tuple[tuple[int, int], ...] = ((500, 8), (500, 6), (500, 4), (500, 3), (300, 3), (200, 3))
-    points: int = 7
-
-    def after(self, elapsed: float) -> Effort:
-        """What can still be done after some seconds; a little always can, so that every study has runs to show."""
-        left = max(self.seconds - elapsed, self.seconds / 5)
-        theory, runs = min(self.theory_seconds, left / 3), min(self.run_seconds, left)
-        return dataclasses.replace(self, seconds=left, theory_seconds=theory, run_seconds=runs)
+    run_seconds: float = 75.0
+    sizes: tuple[tuple[int, int], ...] = ((500, 32), (500, 16), (300, 16), (200, 16), (200, 8))
+    points: int = 5
 
 
-QUICK = Effort(seconds=30.0, theory_seconds=5.0, run_seconds=8.0, sizes=((300, 4), (300, 3), (200, 3)), points=5)
+QUICK = Effort(theory_seconds=5.0, run_seconds=16.0, sizes=((300, 16), (200, 16), (200, 8)), points=3)
 
 
-def last_alpha(model: Model, marks: Iterable[float]) -> float:
-    """The largest sample ratio to look at: well beyond the last threshold, and farther if little is learned there."""
+@dataclasses.dataclass(frozen=True)
+class Costs:
+    """The seconds of an ordinary core for an exact value of AMP, one of Bayes-optimal learning, and a small run."""
+
+    amp: float
+    bayes: float
+    run: float
+
+    @classmethod
+    def of(cls, model: MultiIndex) -> Costs:
+        """Typical of the kind of channel: one projection, sums over regions, or level sets in r dimensions."""
+        channel = model.channel
+        if isinstance(channel, (ScalarChannel, SingleDirection)):
+            return cls(0.01, 0.01, 0.3)
+        if isinstance(channel, (DiscreteChannel, Staircase)):
+            return cls(0.1, 0.5, 1.0)
+        return cls(2.0, 5.0, 2.0) if channel.projections == 2 else cls(10.0, 50.0, 3.0)
+
+    @property
+    def thresholds(self) -> float:
+        """About how long the search for the thresholds takes, which solves for dozens of fixed points."""
+        return 20 * (self.amp + self.bayes)
+
+
+def last_alpha(model: Model, marks: Iterable[float], costs: Costs) -> float:
+    """The largest sample ratio to look at: well beyond the last threshold, and farther if little is learned there.
+
+    Where an exact value takes long it is not looked how much is learned.
+    """
     finite = [mark for mark in marks if 0 < mark < math.inf]
     candidates = [BEYOND * max(finite) * span for span in _SPANS] if finite else list(_NO_THRESHOLD)
+    if costs.amp > _PATIENCE:
+        return candidates[0]
     nothing = _error_left(model, 0.0)
     for alpha in candidates:
-        start = time.perf_counter()
-        if _error_left(model, alpha) < _LEARNED * nothing or time.perf_counter() - start > _PATIENCE:
+        if _error_left(model, alpha) < _LEARNED * nothing:
             return alpha
     # AMP learns nothing however many samples it gets (a hard target), or so little that the first span shows it.
     return candidates[0] if finite else candidates[2]
@@ -71,37 +95,10 @@ def _error_left(model: Model, alpha: float) -> float:
     return float(predict(model, AMP(), throw=False, alpha=alpha)["estimation_error"])
 
 
-@dataclasses.dataclass(frozen=True)
-class Costs:
-    """The seconds that an exact value takes, for AMP and for Bayes-optimal learning."""
-
-    amp: float
-    bayes: float
-
-    @classmethod
-    def of(cls, model: Model, top: float) -> Costs:
-        """Measured at typical sample ratios; what is slow the first time, perhaps to compile, is tried again."""
-        found = []
-        for learner in (AMP(), BayesOptimal()):
-            seconds = math.inf
-            for part in (0.61, 0.83):
-                if seconds > _AT_ONCE:
-                    start = time.perf_counter()
-                    predict(model, learner, throw=False, alpha=part * top)
-                    seconds = time.perf_counter() - start
-            found.append(max(seconds, 1e-4))
-        return cls(*found)
-
-    @property
-    def thresholds(self) -> float:
-        """About how long the search for the thresholds takes, which solves for dozens of fixed points."""
-        return 20 * (self.amp + self.bayes)
-
-
 def exact_grid(top: float, marks: Iterable[float], runs: np.ndarray, affordable: int) -> np.ndarray:
     """Sample ratios from 0 to `top` for the theory: those of the runs, and as many others as are affordable.
 
-    They are spread evenly, with a pair around each threshold, where curves may jump.
+    They are spread evenly, with a pair close to each threshold, where curves may jump.
     """
     more = min(affordable - len(runs), _FINEST)
     if more < 2:
@@ -110,34 +107,10 @@ def exact_grid(top: float, marks: Iterable[float], runs: np.ndarray, affordable:
     return np.unique(np.concatenate([np.linspace(0.0, top, more), runs, around]))
 
 
-def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarray:
-    """A handful of sample ratios for the runs, moved away from thresholds, where a finite dimension blurs all."""
-    marks = np.array([mark for mark in marks if 0 < mark < top])
-    gap = 0.4 * top / points
-    chosen = []
-    for alpha in top * np.arange(1, points + 1) / (points + 0.5):
-        near = marks[np.abs(marks - alpha) < gap]
-        if near.size:
-            sides = [mark + side * gap for mark in near for side in (-1, 1)]
-            free = [x for x in sides if np.min(np.abs(marks - x)) >= 0.99 * gap and 0 < x <= top]
-            alpha = min(free, key=lambda x: abs(x - alpha)) if free else alpha
-        chosen.append(float(f"{alpha:.3g}"))
-    return np.unique(chosen)
-
-
-def trial_time(model: Model, alphas: Sequence[float]) -> float:
-    """The seconds of computing that a small run takes, a mean over some alphas, once everything is compiled."""
-    run_once(model, AMP(), _TRIAL, 0, {"alpha": alphas[0]})
-    start = time.thread_time()  # not the time by the clock: the choice shall not depend on what else is running
-    for alpha in alphas:
-        run_once(model, AMP(), _TRIAL, 1, {"alpha": alpha})
-    return (time.thread_time() - start) / len(alphas)
-
-
-def affordable_size(seconds: float, points: int, effort: Effort, workers: int) -> tuple[int, int]:
-    """The dimension and the number of runs at each point that fit the time, if a small run takes `seconds`."""
+def affordable_size(costs: Costs, points: int, effort: Effort, workers: int) -> tuple[int, int]:
+    """The dimension and the number of runs at each point whose work fits the effort."""
     for d, seeds in effort.sizes:
         # The channel takes most of the time; it grows with the number of samples, some of the rest does not.
-        if 0.7 * seconds * d / _TRIAL * seeds * points / workers <= effort.run_seconds:
+        if 0.7 * costs.run * d / _SMALL * seeds * points / workers <= effort.run_seconds:
             return d, seeds
     return effort.sizes[-1]

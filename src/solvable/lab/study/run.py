@@ -36,9 +36,9 @@ def study(
 
     **Arguments:** `target`, anything `MultiIndex` takes, or a `MultiIndex`; `noise`, the variance of the label's noise;
     `out`, the folder, made if need be; `d` and `seeds`, the dimension and the number of runs of AMP at each point (500
-    and 8 where that takes less than a minute, smaller for slow targets); `alpha`, where to simulate (a few ratios
-    around the thresholds unless told); `quick`, for less of everything; `executor`, any `concurrent.futures` executor
-    for the runs, with its number of `workers`.
+    and at least 16 where that takes about a minute, smaller for slow targets); `alpha`, where to simulate (a few ratios
+    away from AMP's thresholds unless told); `quick`, for less of everything; `executor`, any `concurrent.futures`
+    executor for the runs, with its number of `workers`.
 
     **Returns:** a `Study`. Files are replaced together at the end, so an interrupted study leaves an earlier one whole.
     """

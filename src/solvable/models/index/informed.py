@@ -20,8 +20,7 @@ from solvable.core.results import Outcome
 from solvable.engine.amp import AMPReport
 from solvable.engine.two_sided import outcome
 from solvable.models.index.multi_index import MultiIndex
-from solvable.models.index.teachers import orthonormal
-from solvable.numerics.subspaces import tidy
+from solvable.numerics.subspaces import orthonormal, tidy
 
 _TRUTH_START = 1 - 1e-4
 _RECOVERED = 0.999

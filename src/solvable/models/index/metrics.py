@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
 
 import numpy as np
 
+from solvable.channels import Channel
 from solvable.core.results import Prediction
 from solvable.engine.solvers.base import FixedPoints
-
-if TYPE_CHECKING:
-    from solvable.models.index.multi_index import MultiIndex
 
 _RECOVERED = 1e-12
 """Directions with a smaller V are known to rounding: errors do not depend on them any more."""
 
 
-def prediction(model: MultiIndex, points: FixedPoints) -> Prediction:
+def prediction(channel: Channel, points: FixedPoints) -> Prediction:
     """Every metric at fixed points, with the numerical error of the overlaps carried over."""
-    metrics, uncertainty = errors_at(model, points.overlap, points.variance, points.uncertainty)
-    letters = ("q", "qhat") if model.projections == 1 else ("M", "Mhat")
+    metrics, uncertainty = errors_at(channel, points.overlap, points.variance, points.uncertainty)
+    letters = ("q", "qhat") if channel.projections == 1 else ("M", "Mhat")
     order = {name: plain(part) for name, part in zip(letters, (points.overlap, points.field), strict=True)}
     return Prediction(
         metrics=metrics,
@@ -31,21 +29,27 @@ def prediction(model: MultiIndex, points: FixedPoints) -> Prediction:
     )
 
 
+@functools.lru_cache(maxsize=64)
+def knowing_nothing(channel: Channel) -> Prediction:
+    """The metrics without samples, computed once for equal channels."""
+    return prediction(channel, FixedPoints.nothing(channel.projections))
+
+
 def errors_at(
-    model: MultiIndex, M: np.ndarray, V: np.ndarray, error: np.ndarray
+    channel: Channel, M: np.ndarray, V: np.ndarray, error: np.ndarray
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The metrics of an estimator with W*^T W_hat/d = W_hat^T W_hat/d = M (k, r, r) and V = I - M, and their errors.
 
     `error` (k,) is that of the entries of M. Along a direction an error of labels falls no faster than itself over V,
     and the classification error starts like sqrt(q).
     """
-    r = model.projections
+    r = channel.projections
     metrics: dict[str, np.ndarray] = {"overlap": plain(M)}
     metrics |= {"squared_overlap": plain(M)} if r == 1 else {f"overlap_{i + 1}": M[:, i, i] for i in range(r)}
     metrics["estimation_error"] = np.trace(V, axis1=1, axis2=2)
     uncertainty = {name: np.broadcast_to(_beside(error, value), value.shape) for name, value in metrics.items()}
     uncertainty["estimation_error"] = r * error
-    for name, (value, own) in model.channel.predictor.errors(V).items():
+    for name, (value, own) in channel.predictor.errors(V).items():
         metrics[name] = value
         uncertainty[name] = own + error * value * _steepness(V, name)
     return metrics, uncertainty

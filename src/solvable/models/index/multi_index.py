@@ -30,9 +30,9 @@ from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.signals.separable import SeparableSignal
 from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import SMALLEST_V, Instance, TwoSided
-from solvable.models.index.metrics import prediction
+from solvable.models.index.metrics import knowing_nothing, prediction
 from solvable.models.index.scores import aligned, scores
-from solvable.models.index.teachers import orthonormal_teacher
+from solvable.numerics.subspaces import orthonormal
 from solvable.priors import Gaussian, Prior, as_prior
 from solvable.targets.target import Target
 
@@ -139,15 +139,30 @@ class MultiIndex(TwoSided):
         def details(report: AMPReport) -> dict[str, Any]:
             estimate = aligned(self, report.estimate, data.truth)
             Q = estimate.T @ estimate / len(estimate)
-            return {"self_overlap": float(Q[0, 0]) if r == 1 else Q}
+            if r == 1:
+                return {"self_overlap": float(Q[0, 0])}
+            spread = report.spread(np.linalg.lstsq(report.estimate, estimate)[0])
+            return {"self_overlap": Q, "spread": {f"overlap_{i + 1}": float(spread[i, i]) for i in range(r)}}
+
+        def spectral(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+            from solvable.models.index.spectral.run import informative_start
+
+            try:
+                return informative_start(self, data, rng)
+            except NotSolvable:
+                return None
 
         operator = Dense(data.X)
         signal = self.signal().denoiser(operator)
         floor = _smallest_variance(channel, len(data.y))
-        return Instance(operator, self.output().denoiser(data.y), signal, r, floor, details=details)
+        output = self.output().denoiser(data.y)
+        return Instance(operator, output, signal, r, floor, spectral=spectral, details=details)
 
     def prediction(self, points: FixedPoints) -> Prediction:
-        return prediction(self, points)
+        return prediction(self.channel, points)
+
+    def knowing_nothing(self) -> Prediction:
+        return knowing_nothing(self.channel)
 
     def scores(self, estimate: np.ndarray, data: Data, rng: np.random.Generator) -> dict[str, Any]:
         return scores(self, estimate, data.truth, rng)
@@ -204,6 +219,16 @@ class MultiIndex(TwoSided):
         channel = self.named_channel
         clean = self.target.numpy(np.asarray(z, float)) if channel is None else channel.sample(z, rng)
         return contaminate(clean, self.components, rng)
+
+
+def orthonormal_teacher(rng: np.random.Generator, d: int, r: int) -> np.ndarray:
+    """Gaussian weights W* (d x r) made orthogonal, each column of norm sqrt(d): W*^T W* = d I exactly.
+
+    The columns are those of a Gaussian matrix after Gram-Schmidt, so their span is uniformly distributed.
+    """
+    if d < r:
+        raise bad_parameter("d", d, f"at least the number of projections, {r}")
+    return np.sqrt(d) * orthonormal(rng.standard_normal((d, r)))
 
 
 def _smallest_variance(channel: Channel, n: int) -> float:

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from solvable.core.axis import Axis
-from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter, checked_variance
 from solvable.core.memory import check_memory
 from solvable.core.results import Prediction
@@ -28,7 +27,7 @@ from solvable.engine.outputs.gaussian import GaussianOutput
 from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import Instance, TwoSided
-from solvable.models.matrix.model import multiples
+from solvable.models.matrix.model import checked_ratio, multiples
 
 
 class BilinearData(NamedTuple):
@@ -69,8 +68,8 @@ class BilinearSequence(TwoSided):
     noise: float
 
     def __init__(self, rho: float, beta: float = 1.0, noise: float = 0.0):
-        self.rho = _positive("rho", rho, "the rank over the dimension")
-        self.beta = _positive("beta", beta, "the length of the sequence over the dimension")
+        self.rho = checked_ratio("rho", rho, "the rank over the dimension")
+        self.beta = checked_ratio("beta", beta, "the length of the sequence over the dimension")
         self.noise = checked_variance(noise)
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> BilinearData:
@@ -122,7 +121,3 @@ class BilinearSequence(TwoSided):
         """The mean square error of an entry; that of a predicted label, for inputs of unit variance, is the same."""
         error = float(np.mean((estimate - data.truth) ** 2))
         return {"estimation_error": error, "generalization_error": error}
-
-
-def _positive(name: str, value: Any, meaning: str) -> float:
-    return real_number(name, value, f"a positive number, {meaning}", lambda x: x > 0)

@@ -11,15 +11,37 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
+import equinox as eqx
 import numpy as np
 
+from solvable.core.checks import check_count, real_number
 from solvable.core.errors import NotSimulable, NotSolvable
+from solvable.core.model import Learner
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
 from solvable.engine.operators import Features
-from solvable.models.matrix.learners import GradientDescent
 from solvable.models.matrix.model import MatrixData, MatrixModel, errors
 from solvable.spectra import MarchenkoPastur
+
+
+class GradientDescent(Learner):
+    """Full-batch gradient descent on a network of the teacher's width, from random weights, without penalty.
+
+    `runs` independent starts are made on the same data and their predictions averaged. Each run takes steps of size
+    `step` on a quarter of the sum of squares, halved whenever the loss would rise, until the mean squared residual is
+    below `tolerance`, or falls by a smaller share than that in a step, or after `max_steps`.
+    """
+
+    runs: int = 1
+    step: float = 0.1
+    max_steps: int = eqx.field(default=10_000, static=True)
+    tolerance: float = 1e-6
+
+    def __check_init__(self):
+        for name in ("runs", "max_steps"):
+            check_count(name, getattr(self, name), least=1)
+        for name in ("step", "tolerance"):
+            real_number(name, getattr(self, name), "a positive number", lambda x: x > 0)
 
 
 @theory(MatrixModel, GradientDescent, references=("maillard2024bayes",))

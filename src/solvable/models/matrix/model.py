@@ -19,13 +19,15 @@ from __future__ import annotations
 
 import abc
 import functools
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
 from solvable.core.axis import Axis
-from solvable.core.errors import bad_parameter
+from solvable.core.checks import real_number
+from solvable.core.errors import bad_parameter, checked_variance
 from solvable.core.memory import check_memory
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
@@ -35,7 +37,9 @@ from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
 from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
 from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import Instance, TwoSided
-from solvable.spectra import Law
+from solvable.numerics.subspaces import orthonormal
+from solvable.spectra import Law, MarchenkoPastur
+from solvable.spectra.named import as_law
 
 FEATURES = {"quadratic": QuadraticFeatures.draw, "gaussian": GaussianFeatures.draw}
 
@@ -173,3 +177,73 @@ def checked_features(features: object) -> str:
     if features not in FEATURES:
         raise bad_parameter("features", features, " or ".join(repr(name) for name in FEATURES))
     return str(features)
+
+
+class QuadraticNetwork(MatrixModel):
+    r"""The labels of a network of p = rho d units with quadratic activation, from n = alpha d^2 samples.
+
+    $y = \frac{1}{\sqrt p} \sum_{i=1}^p \frac{(w_i\cdot x)^2 - |w_i|^2}{d} + \sqrt{noise}\,\xi
+    = \mathrm{Tr}[G A^*] + \sqrt{noise}\,\xi$ with $A^* = W^T W/\sqrt{pd}$ and $G = (x x^T - I)/\sqrt d$; weights and
+    inputs have independent N(0, 1) entries. The variance of the noiseless label is 2 (1 + rho).
+
+    - `rho`: width of the network over the dimension.
+    - `noise`: variance of the Gaussian noise added to the label.
+    - `features`: `"quadratic"`, or `"gaussian"` for symmetric Gaussian matrices in place of G.
+    """
+
+    rho: float
+    noise: float
+    features: str = eqx.field(static=True)
+
+    def __init__(self, rho: float, noise: float = 0.0, features: str = "quadratic"):
+        self.rho = checked_ratio("rho", rho, "the width over the dimension")
+        self.noise = checked_variance(noise)
+        self.features = checked_features(features)
+
+    @property
+    def law(self) -> Law:
+        return MarchenkoPastur(self.rho)
+
+    def teacher(self, rng: np.random.Generator, d: int) -> tuple[np.ndarray, int]:
+        p = round(float(self.rho) * d)
+        if p < 1:
+            raise bad_parameter("d", d, f"at least 1/rho = {1 / float(self.rho):g}, so that the network has a unit")
+        W = rng.standard_normal((p, d))
+        return W.T @ W / np.sqrt(p * d), p
+
+
+def checked_ratio(name: str, value: object, meaning: str) -> float:
+    """A positive number, or a `ValueError` that says what it means."""
+    return real_number(name, value, f"a positive number, {meaning}", lambda x: x > 0)
+
+
+class MatrixSensing(MatrixModel):
+    """y = Tr[G A*] + sqrt(noise) xi for a symmetric A* of known eigenvalues and unknown eigenvectors, n = alpha d^2.
+
+    - `spectrum`: the law of the eigenvalues: `sv.spectra.MarchenkoPastur(rho)`, `Semicircle(scale)`,
+      `Discrete(values, weights)`, `PowerLaw(gamma)`, `Density(function, low, high)`; a list of eigenvalues; or a text
+      such as `"power-law:1.25"`.
+    - `noise`: variance of the Gaussian noise added to the label.
+    - `features`: `"quadratic"` for G = (x x^T - I)/sqrt(d), or `"gaussian"` for symmetric Gaussian matrices.
+
+    Simulated teachers have eigenvalues at the quantiles of the law and uniformly random eigenvectors.
+    """
+
+    spectrum: Law
+    noise: float
+    features: str = eqx.field(static=True)
+
+    def __init__(self, spectrum: Law | str | Sequence[float], noise: float = 0.0, features: str = "quadratic"):
+        self.spectrum = as_law(spectrum)
+        self.noise = checked_variance(noise)
+        self.features = checked_features(features)
+
+    @property
+    def law(self) -> Law:
+        return self.spectrum
+
+    def teacher(self, rng: np.random.Generator, d: int) -> tuple[np.ndarray, int]:
+        values = np.asarray(self.spectrum.eigenvalues(d))
+        basis = orthonormal(rng.standard_normal((d, d)))
+        width = int(np.sum(np.abs(values) > 1e-12 * np.max(np.abs(values))))
+        return (basis * values) @ basis.T, max(width, 1)

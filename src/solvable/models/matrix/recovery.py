@@ -27,10 +27,9 @@ import numpy as np
 from solvable.core.registry import thresholds_of
 from solvable.engine.signals.singular_values import upright
 from solvable.engine.signals.trace import thresholded
-from solvable.engine.thresholds import Thresholds
+from solvable.engine.solvers.base import Thresholds
 from solvable.models.matrix.bilinear_sequence import BilinearSequence
-from solvable.models.matrix.model import MatrixModel
-from solvable.models.matrix.quadratic_network import QuadraticNetwork
+from solvable.models.matrix.model import MatrixModel, QuadraticNetwork
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.numerics.roots import crossing, first_beyond, halving
 from solvable.spectra import Law

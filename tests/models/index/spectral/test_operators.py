@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import solvable as sv
+from solvable.models.index.multi_index import orthonormal_teacher
 from solvable.models.index.spectral.operators import asymmetric, preprocessed, symmetric
-from solvable.models.index.teachers import orthonormal_teacher
 
 
 def matrices(seed: int, n: int, s: int) -> np.ndarray:

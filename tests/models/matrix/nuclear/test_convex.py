@@ -12,10 +12,16 @@ import pytest
 import solvable as sv
 from solvable.engine.operators import QuadraticFeatures
 from solvable.models.matrix import MatrixSensing, QuadraticNetwork
-from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.nuclear import convex
-from solvable.models.matrix.nuclear.convex import ProximalGradient, duality_gap, hidden_units, largest_square, minimise
-from solvable.models.matrix.nuclear.descent import NetworkDescent
+from solvable.models.matrix.nuclear.convex import (
+    NetworkDescent,
+    ProximalGradient,
+    duality_gap,
+    hidden_units,
+    largest_square,
+    minimise,
+)
+from solvable.models.matrix.nuclear.theory import NuclearNorm
 from solvable.spectra import Semicircle
 
 VALUES = {

@@ -8,6 +8,7 @@ import pytest
 
 import solvable as sv
 from solvable.engine.signals.trace import Thresholded, thresholded
+from solvable.engine.solvers.nested import solve
 from solvable.models.matrix.nuclear.theory import nuclear_points, penalty_slopes
 from solvable.models.matrix.recovery import interpolation, least_trace_recovery
 from solvable.spectra import Discrete, MarchenkoPastur
@@ -148,11 +149,21 @@ def test_every_regime_is_solved_or_flagged():
             assert all(np.all(np.isfinite(value)) for value in found.uncertainty.values())
 
 
+@pytest.mark.slow
 def test_a_point_without_solution_is_flagged():
     # For a law of mean zero the error diverges where labels cease to be interpolated.
     model = sv.MatrixSensing([-1.0, 0.0, 1.0], 0.3)
     found = sv.predict(model, sv.NuclearNorm(0.0), alpha=[0.2, 0.25, 0.3])
     assert list(found.converged) == [True, False, True]
+
+
+def test_a_point_that_the_search_does_not_solve_is_flagged(monkeypatch):
+    def search(*arguments):
+        return solve(*arguments)._replace(solved=np.array([True, False]))
+
+    monkeypatch.setattr("solvable.models.matrix.nuclear.theory.solve", search)
+    found = sv.predict(network(0.3, 0.5), sv.NuclearNorm(0.2), alpha=[0.3, 0.6])
+    assert list(found.converged) == [True, False]
 
 
 def test_a_large_penalty_leaves_nothing():
@@ -222,7 +233,7 @@ def test_continuity_at_the_interpolation_threshold():
     assert np.allclose(nearly["estimation_error"], limit["estimation_error"], rtol=1e-4)
 
 
-@pytest.mark.parametrize("law", [MarchenkoPastur(0.3), MIXED], ids=str)
+@pytest.mark.parametrize("law", [MarchenkoPastur(0.3), pytest.param(MIXED, marks=pytest.mark.slow)], ids=str)
 def test_derivatives_in_the_penalty(law):
     model, alpha, step = sv.MatrixSensing(law, 0.4), np.array([0.15, 0.4, 1.1]), 1e-4
     penalties = 0.2 + step * np.array([-1, 0, 1])
@@ -287,11 +298,17 @@ def test_width():
     assert narrow["rank"] == pytest.approx(0.3)
     with pytest.raises(ValueError, match="width = 20 is not allowed: width must be a fraction"):
         sv.predict(model, sv.NuclearNorm(0.2, width=20), alpha=alpha)
+
+
+@pytest.mark.slow
+def test_the_width_of_a_law_of_points_is_their_number():
     listed = sv.MatrixSensing([-1.0, 0.0, 2.0], 0.4)
     assert sv.predict(listed, sv.NuclearNorm(0.2, width=7), alpha=[0.5, 0.6]).converged.all()
 
 
-@pytest.mark.parametrize(("rho", "noise"), [(0.5, 0.1), (0.3, 0.5), (1.5, 0.1)])
+@pytest.mark.parametrize(
+    ("rho", "noise"), [(0.5, 0.1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.3, 0.5), (1.5, 0.1)))]
+)
 def test_the_approach_to_the_interpolation_threshold(rho, noise):
     """Below it the error rises like a square root of the distance, without a gap in the curve."""
     model = sv.QuadraticNetwork(rho, noise)

@@ -15,6 +15,7 @@ limit -1/m already; small ones are reduced densely and need no cut. The operator
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,34 +79,13 @@ def preprocessed(G: np.ndarray, cut: float | None = None) -> np.ndarray:
     return (vectors * T[:, None]) @ np.swapaxes(vectors, 1, 2)
 
 
-class _Symmetric(scipy.sparse.linalg.LinearOperator):
-    """B -> sum_i x_i x_i^T B T_i, the columns of B one after the other."""
-
-    def __init__(self, X: np.ndarray, T: np.ndarray):
-        size = X.shape[1] * T.shape[1]
-        super().__init__(np.dtype(float), (size, size))
-        self._X, self._T = X, T
-
-    def _matvec(self, flat: np.ndarray) -> np.ndarray:
-        seen = self._X @ np.reshape(flat, (self._T.shape[1], -1)).T
-        return (self._X.T @ np.einsum("nst,nt->ns", self._T, seen)).T.ravel()
-
-
-class _Asymmetric(scipy.sparse.linalg.LinearOperator):
-    """Omega -> (X X^T - I) G Omega, without forming the matrix."""
-
-    def __init__(self, X: np.ndarray, G: np.ndarray):
-        size = G.shape[0] * G.shape[1]
-        super().__init__(np.dtype(float), (size, size))
-        self._X, self._G = X, G
-
-    def _matvec(self, flat: np.ndarray) -> np.ndarray:
-        weighted = np.einsum("nst,nt->ns", self._G, np.reshape(flat, self._G.shape[:2]))
-        return (self._X @ (self._X.T @ weighted) - weighted).ravel()
-
-
 def _lanczos(X: np.ndarray, T: np.ndarray, count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    operator: Any = _Symmetric(X, T)
+    def product(flat: np.ndarray) -> np.ndarray:
+        """B -> sum_i x_i x_i^T B T_i, the columns of B one after the other."""
+        seen = X @ np.reshape(flat, (T.shape[1], -1)).T
+        return (X.T @ np.einsum("nst,nt->ns", T, seen)).T.ravel()
+
+    operator = _operator(product, X.shape[1] * T.shape[1])
     options = {"v0": rng.standard_normal(operator.shape[0]), "ncv": 80 + 2 * count, "tol": _TOLERANCE}
     try:
         found: Any = scipy.sparse.linalg.eigsh(operator, k=count, which="LA", **options)
@@ -121,7 +101,13 @@ def asymmetric(X: np.ndarray, G: np.ndarray, count: int, rng: np.random.Generato
     if not (np.isfinite(G).all() and np.isfinite(X).all() and np.any(np.abs(G) > 1e-9)):
         return _none(n, d, s)
     count = min(count, n * s)
-    operator: Any = _Asymmetric(X, G)
+
+    def product(flat: np.ndarray) -> np.ndarray:
+        """Omega -> (X X^T - I) G Omega, without forming the matrix."""
+        weighted = np.einsum("nst,nt->ns", G, np.reshape(flat, (n, s)))
+        return (X @ (X.T @ weighted) - weighted).ravel()
+
+    operator = _operator(product, n * s)
     if n * s <= _DENSE_ASYMMETRIC:
         values, vectors = np.linalg.eig(operator.matmat(np.eye(n * s)))
     else:
@@ -138,6 +124,10 @@ def asymmetric(X: np.ndarray, G: np.ndarray, count: int, rng: np.random.Generato
     norm = np.maximum(np.linalg.norm(B, axis=(1, 2), keepdims=True), 1e-300) / np.sqrt(d)
     gamma = np.real(values)[order]
     return Eigenvectors(gamma, B / norm, gamma[:, None, None] * Omega / norm)
+
+
+def _operator(product: Callable[[np.ndarray], np.ndarray], size: int) -> Any:
+    return scipy.sparse.linalg.LinearOperator((size, size), matvec=product, dtype=np.float64)  # pyright: ignore
 
 
 def _real(value: Any, vector: np.ndarray) -> np.ndarray:

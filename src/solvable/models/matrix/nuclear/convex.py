@@ -30,9 +30,8 @@ from solvable.core.errors import bad_parameter
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.operators import Features
-from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.model import MatrixData, MatrixModel, errors
-from solvable.models.matrix.nuclear.descent import NetworkDescent
+from solvable.models.matrix.nuclear.theory import NuclearNorm
 from solvable.numerics.proximal_gradient import proximal_gradient
 
 _GAP = 1e-9
@@ -48,7 +47,9 @@ _ERROR = 1e-4
 """The estimated relative error of S at which the stages end."""
 _ZERO = 1e-6
 """Eigenvalues below this share of the norm count as zero, or below the relative error where that is larger."""
-_STEPS = 50_000
+_STEPS, _NETWORK_STEPS = 50_000, 20_000
+_START = 0.1
+"""The size of the eigenvalues of S at the start, over that of the teacher: small weights."""
 
 
 class Solver(Protocol):
@@ -186,6 +187,53 @@ class ProximalGradient:
                 if duality_gap(labels, labels - found.image, found.gradient / -2, trace, trace_penalty) <= tolerance:
                     return self.S, True
         return self.S, False
+
+
+class NetworkDescent:
+    r"""Trains a network under weight decay by L-BFGS, a quasi-Newton descent on V, from small random weights.
+
+    A network of p units computes $\hat y = \mathrm{Tr}[G S]$ with $S = W^T W/\sqrt{pd}$. With $V = W/(pd)^{1/4}$ this
+    is $S = V^T V$, $\mathrm{Tr}\, S = |V|_F^2$, and the gradient of $|y - \mathcal{F}S|^2$ is
+    $-4 V \mathcal{F}^*(y - \mathcal{F}S)$: the width enters through the number of rows of V only. Weight decay
+    $\lambda_W |W|_F^2$ on the sum of squares is the penalty $\lambda d\,\mathrm{Tr}\,S$ with
+    $\lambda = \lambda_W \sqrt{p/d}$. With d units or more every local minimum is global: it is the convex problem's.
+    With fewer units it may not be.
+    """
+
+    def __init__(self, operator: Features, units: int, rng: np.random.Generator, max_steps: int = _NETWORK_STEPS):
+        self.operator, self.units, self.max_steps, self.iterations = operator, units, max_steps, 0
+        self.convex = units >= operator.size
+        self._rng = rng
+        self.V: np.ndarray | None = None
+
+    def solve(self, labels: np.ndarray, penalty: float, tolerance: float) -> tuple[np.ndarray, bool]:
+        """S at the end of the descent, and whether it ended by itself: the objective falls no more, relatively."""
+        from scipy.optimize import minimize  # loaded when needed: it takes long to import
+
+        d, decay = self.operator.size, penalty * self.operator.size
+        V = self._start(labels, tolerance)
+        # L-BFGS compares changes to the larger of the objective and 1: with these units the objective is.
+        unit = 1e-9 * max(float(labels @ labels), 1e-300)
+
+        def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
+            V = weights.reshape(self.units, d)
+            residual = labels - self.operator.forward(V.T @ V)
+            slope = 2 * decay * V - 4 * V @ self.operator.adjoint(residual)
+            return float(residual @ residual + decay * weights @ weights) / unit, slope.ravel() / unit
+
+        steps = max(1, self.max_steps - self.iterations)
+        options = {"maxiter": steps, "maxfun": 2 * steps, "ftol": max(1e-3 * tolerance**2, 1e-14), "gtol": 0.0}
+        found = minimize(objective, V.ravel(), jac=True, method="L-BFGS-B", options=options)
+        self.V = V = found.x.reshape(self.units, d)
+        self.iterations += int(found.nit)
+        return V.T @ V, found.status == 0
+
+    def _start(self, labels: np.ndarray, tolerance: float) -> np.ndarray:
+        noise = self._rng.standard_normal((self.units, self.operator.size)) / np.sqrt(self.operator.size)
+        if self.V is not None:  # a unit of weight zero would stay there: move by less than was solved for
+            return self.V + tolerance * np.linalg.norm(self.V) / np.linalg.norm(noise) * noise
+        # The variance of a label is about 2 |A*|_F^2 / d.
+        return np.sqrt(_START * np.sqrt(np.mean(labels**2))) * noise
 
 
 def duality_gap(

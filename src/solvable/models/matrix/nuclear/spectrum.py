@@ -17,9 +17,8 @@ from solvable.core.checks import check_count
 from solvable.core.errors import ConvergenceError, bad_parameter
 from solvable.core.precision import float64
 from solvable.core.status import Status
-from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.model import MatrixModel
-from solvable.models.matrix.nuclear.theory import NuclearPoints, nuclear_points
+from solvable.models.matrix.nuclear.theory import NuclearNorm, NuclearPoints, nuclear_points
 from solvable.spectra import Law
 from solvable.spectra.convolution import bulk_intervals, height
 

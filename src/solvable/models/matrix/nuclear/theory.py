@@ -10,22 +10,53 @@ from __future__ import annotations
 import numbers
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 
+from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter
+from solvable.core.model import Learner
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.signals.trace import Thresholded, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
-from solvable.models.matrix.learners import NuclearNorm
 from solvable.models.matrix.model import MatrixModel
+from solvable.models.matrix.nuclear.few_samples import FEW, few_samples
+from solvable.models.matrix.nuclear.width import WidthTheory
 from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
 from solvable.spectra import Discrete, Law
 
-_ROUNDING = 1e-13
+_ROUNDING = 5e-13
 METRICS: tuple[str, ...] = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
+
+
+class NuclearNorm(Learner):
+    r"""The network of quadratic units trained with weight decay: least squares under a penalty on the trace.
+
+    $\min_{S \succeq 0} \frac{1}{d^2}\sum_\mu (y_\mu - \mathrm{Tr}[G_\mu S])^2
+    + \frac{\lambda}{d} \mathrm{Tr}\, S$ with $\lambda$ = `penalty`. A network $S = W^T W/\sqrt{pd}$ of p >= d units
+    trained on $\sum_\mu (y_\mu - \hat y_\mu)^2 + \lambda_W \|W\|_F^2$ solves the same problem with
+    $\lambda = \lambda_W \sqrt{p/d}$. A penalty of 0 is the limit of a vanishing one.
+
+    - `width`: None for p >= d; otherwise S has a rank of at most p: an integer is the number of units, a fraction up
+      to 1 is the number of units over the dimension.
+    - `solver`: how runs are made: `"convex"` (accelerated proximal gradient on S) or `"network"` (descent on W).
+    """
+
+    penalty: float = 0.0
+    width: int | float | None = None
+    solver: str = eqx.field(default="convex", static=True)
+
+    def __check_init__(self):
+        real_number("penalty", self.penalty, "a finite number, zero or positive", lambda x: x >= 0)
+        if self.solver not in ("convex", "network"):
+            raise bad_parameter("solver", self.solver, "'convex' or 'network'")
+        if self.width is not None:
+            takes = "None, an integer of at least 1 (units) or a fraction above 0 and up to 1 (units per dimension)"
+            whole = isinstance(self.width, numbers.Integral)
+            real_number("width", self.width, takes, lambda x: x >= 1 if whole else 0 < x <= 1)
 
 
 class NuclearPoints(NamedTuple):
@@ -64,7 +95,7 @@ def nuclear_norm(model: MatrixModel, learner: NuclearNorm, alpha: np.ndarray) ->
         status=points.status,
         residual=points.residual,
         iterations=points.evaluations,
-        uncertainty=uncertainties(law, points, penalty, alpha),
+        uncertainty=uncertainties(law, noise, points, penalty, alpha),
     )
 
 
@@ -76,14 +107,20 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     if noise == 0 and float(law.second_moment) == 0:
         recovered = np.full(alpha.shape, True)
     found = _placed(law, alpha, recovered)
-    open_ = (alpha > 0) & ~recovered
+    few = (alpha > 0) & (alpha < FEW) & ~recovered
+    open_ = (alpha > 0) & ~recovered & ~few
     if open_.any():
-        _fill(found, open_, solve(law, noise, penalty, alpha[open_]))
+        found.put(open_, solve(law, noise, penalty, alpha[open_]))
         if penalty == 0 and noise > 0 and not found.solved.all():
             _retry(found, law, noise, alpha)
     theta, b = _factors(found, penalty, alpha, open_)
+    if few.any():
+        limit = few_samples(law, noise, penalty, alpha[few])
+        found.D[few], theta[few], b[few] = limit.D, limit.theta, limit.b
+        for name in ("mse", "K", "rank"):
+            getattr(found.integrals, name)[few] = getattr(limit, name)
     with np.errstate(all="ignore"):
-        fit = np.where(open_, found.D * b**2, 0.0)
+        fit = np.where(open_ | few, (np.sqrt(found.D) * b) ** 2, 0.0)
         label_variance = 2 * float(law.second_moment) + noise
         training_error = np.where(alpha > 0, fit / alpha, label_variance if penalty > 0 else 0.0)
     mse, K = found.integrals.mse, found.integrals.K
@@ -95,14 +132,12 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
 
 
 def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
-    """Solve anew, in a bracket, the points just below the interpolation threshold that the search did not solve."""
+    """Solve anew, in a bracket, the points below the interpolation threshold that the search did not solve."""
     threshold, largest = interpolation_point(law, noise)
-    for k in np.nonzero(~found.solved & (alpha < threshold))[0]:
-        try:
-            again = solve_interpolating(law, noise, float(alpha[k]), largest)
-        except ValueError:  # no change of sign: not close to the threshold
-            continue
-        _fill(found, np.arange(len(alpha)) == k, again)
+    for k in np.nonzero(~found.solved & (alpha < threshold) & np.isfinite(largest))[0]:
+        again = solve_interpolating(law, noise, float(alpha[k]), largest)
+        if again is not None:
+            found.put(np.arange(len(alpha)) == k, again)
 
 
 def _factors(found: Solution, penalty: float, alpha: np.ndarray, solved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -133,28 +168,27 @@ def _placed(law: Law, alpha: np.ndarray, recovered: np.ndarray) -> Solution:
     )
 
 
-def _fill(found: Solution, where: np.ndarray, solved: Solution) -> None:
-    for name in ("D", "u", "residual", "evaluations", "solved"):
-        getattr(found, name)[where] = getattr(solved, name)
-    for kept, new in zip(found.integrals, solved.integrals, strict=True):
-        kept[where] = new
-
-
 def penalty_slopes(points: NuclearPoints, penalty: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
     """The derivative of each metric in the penalty, by the implicit function theorem."""
     dD, dtheta = _response(points, alpha, np.ones_like(alpha), np.zeros_like(alpha))
     return _changes(points, penalty, alpha, dD, dtheta, 1.0)
 
 
-def uncertainties(law: Law, points: NuclearPoints, penalty: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
+def uncertainties(
+    law: Law, noise: float, points: NuclearPoints, penalty: float, alpha: np.ndarray
+) -> dict[str, np.ndarray]:
     """The numerical error of each metric: that of the integrals, carried through the two equations."""
-    solved = np.isfinite(points.D) & (points.D > 0)
+    few = (alpha > 0) & (alpha < FEW)
+    solved = np.isfinite(points.D) & (points.D > 0) & ~few
     error = np.zeros_like(alpha)
     if solved.any():
         error[solved] = 2 * quadrature_error(law, points.D[solved])
     D = np.where(solved, points.D, 0.0)
     scale = float(law.second_moment) + D
-    error_mse = error * scale + (_ROUNDING + points.residual) * (points.integrals.mse + D)
+    # mse is a sum of integrals over the eigenvalues below theta, and of what these leave of known ones.
+    t, theta = points.integrals, np.where(solved, points.theta, 0.0)
+    terms = D * (2 * np.abs(t.Df) + 1) + 2 * theta**2 * t.rank + t.mse
+    error_mse = error * terms + (_ROUNDING + points.residual) * (t.mse + D)
     error_Df = error + _ROUNDING + points.residual
     from_Df = _response(points, alpha, 2 * points.theta * error_Df, np.zeros_like(alpha))
     from_mse = _response(points, alpha, np.zeros_like(alpha), error_mse)
@@ -164,7 +198,13 @@ def uncertainties(law: Law, points: NuclearPoints, penalty: float, alpha: np.nda
             total[name] += np.abs(change)
     total["rank"] += error_Df
     total["training_loss"] += penalty * error_Df * np.sqrt(scale)
-    return {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
+    total = {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
+    if few.any():
+        limit = few_samples(law, noise, penalty, alpha[few])
+        for name, value in total.items():
+            value[few] = limit.relative_error * points.metrics[name][few]
+        total["estimation_error"][few], total["generalization_error"][few] = limit.error, 2 * limit.error
+    return total
 
 
 def _response(
@@ -208,15 +248,21 @@ def _width_share(width: Any, law: Law) -> float | None:
 
 def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> Prediction:
     """The same for a network of fewer units than dimensions."""
-    from solvable.models.matrix.nuclear.width import width_limited
+    found = WidthTheory(law).solve(noise, penalty, share, alpha)
 
-    found = width_limited(law, noise, penalty, share, alpha)
-    mse, fit = found["estimation_error"], found["fit"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        metrics = (mse, 2 * mse, fit / alpha, fit + found["reg"], found["rank"])
+    def metrics(mse: np.ndarray, fit: np.ndarray, reg: np.ndarray, rank: np.ndarray, unseen: float) -> dict:
+        """`unseen` is the squared error of a single label."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            training_error = np.where(alpha > 0, fit / alpha, unseen)
+        return dict(zip(METRICS, (mse, 2 * mse, training_error, fit + reg, rank), strict=True))
+
+    names = ("estimation_error", "fit", "reg", "rank")
+    unseen = 2 * float(law.second_moment) + noise if penalty > 0 else 0.0
+    uncertainty = metrics(*(found[f"{name}_uncertainty"] for name in names), _ROUNDING * unseen)
     return Prediction(
-        metrics=dict(zip(METRICS, metrics, strict=True)),
+        metrics=metrics(*(found[name] for name in names), unseen),
         order_parameters={name: found[name] for name in ("delta", "theta", "epsilon")},
         status=found["status"],
         residual=found["residual"],
+        uncertainty=uncertainty,
     )

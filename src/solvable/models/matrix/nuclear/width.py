@@ -22,14 +22,17 @@ estimate, delta^2 = (E A*^2 + Delta/2) / (2 alpha) at the start, and the point i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
+from solvable.models.matrix.nuclear.few_samples import FEW, FewSamples, few_samples
 from solvable.numerics.roots import crossing
 from solvable.spectra import Law
+from solvable.spectra.convolution import NODES
 from solvable.spectra.upper_part import Moments, UpperPart
 
 _PER_DECADE = 20
@@ -38,6 +41,10 @@ _SMALLEST = 1e-6
 """The smallest delta, over the root mean square of the eigenvalues: errors below its square are rounding."""
 _DOUBLINGS = 40
 _RESIDUAL = 1e-7
+_COARSE_NODES = 3 * NODES // 4
+_SHIFT = 1e-4
+"""The change of log delta by which derivatives are taken."""
+_ROUNDING = 1e-13
 
 
 class _Point(NamedTuple):
@@ -51,17 +58,9 @@ class _Point(NamedTuple):
     kept: Moments
 
 
-def width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
-    """The student of rank at most share x d, for an array of alpha; share = 1 is no limit.
-
-    Keys: delta, theta, epsilon (infinite where the student interpolates), estimation_error, fit (sum of squared
-    residuals over d^2), reg (penalty x mean eigenvalue), rank (share of positive eigenvalues), residual, status.
-    """
-    return WidthTheory(law).solve(noise, penalty, share, alpha)
-
-
 class WidthTheory:
-    """The same for many widths, penalties and noises on one law, which share the evaluations of its convolution."""
+    """The student of limited rank, for many widths, penalties and noises on one law, which share the evaluations of its
+    convolution."""
 
     def __init__(self, law: Law):
         self.law = law
@@ -70,6 +69,12 @@ class WidthTheory:
         self._parts: dict[float, UpperPart] = {}
 
     def solve(self, noise: float, penalty: float, share: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
+        """The student of rank at most share x d, for an array of alpha; share = 1 is no limit.
+
+        Keys: delta, theta, epsilon (infinite where the student interpolates), estimation_error, fit (sum of squared
+        residuals over d^2), reg (penalty x mean eigenvalue), rank (share of positive eigenvalues), residual, status;
+        and the numerical errors estimation_error_uncertainty, fit_uncertainty, reg_uncertainty, rank_uncertainty.
+        """
         if not 0 < share <= 1:
             raise bad_parameter("share", share, "a number of hidden units per dimension, above 0 and at most 1")
         if not 0 <= penalty < np.inf:
@@ -90,10 +95,17 @@ class WidthTheory:
         if alpha == 0:
             nothing = Moments(0.0, 0.0, 0.0, 0.0, 0.0, self.second_moment)
             point = _Point(math.inf, math.inf, 0.0, self.second_moment, 0.0, nothing)
-            return _outputs(point, noise, penalty, Status.CONVERGED)
+            return _outputs(point, noise, penalty, Status.CONVERGED, np.zeros(4))
+        if alpha < FEW and self.second_moment + noise > 0:
+            limit = few_samples(self.law, noise, penalty, np.array([alpha]))
+            if limit.rank[0] < share:  # the width is no limit
+                return _few(limit, penalty)
 
         def at(delta: float, keep: bool = False) -> _Point:
             return _state(self._part(delta, keep), noise, penalty, share, alpha)
+
+        def coarse(delta: float) -> _Point:
+            return _state(UpperPart(self.law, delta**2, _COARSE_NODES), noise, penalty, share, alpha)
 
         # The error is at least that of the best matrix of this rank: no root lies below.
         lowest = max(math.sqrt((0.999 * lost + noise / 2) / (2 * alpha)), self._smallest)
@@ -101,7 +113,7 @@ class WidthTheory:
         points = [at(lowest), *(at(delta, keep=True) for delta in _grid(lowest, 4 * start))]
         while points[-1].excess > 0:
             if points[-1].delta > start * 2.0**_DOUBLINGS:
-                return _outputs(points[-1], noise, penalty, Status.DIVERGED)
+                return _outputs(points[-1], noise, penalty, Status.DIVERGED, np.full(4, np.inf))
             points.append(at(2 * points[-1].delta, keep=True))
         falls = [i for i in range(len(points) - 1) if points[i].excess > 0 >= points[i + 1].excess]
         # Where the excess is positive the iteration moves up, elsewhere down: to the root on that side of the start.
@@ -116,7 +128,8 @@ class WidthTheory:
         else:
             point = points[0]
         several = len(falls) + (points[0].excess <= 0) > 1
-        return _outputs(point, noise, penalty, Status.AMBIGUOUS_BRANCH if several else Status.CONVERGED)
+        errors = _errors(at, coarse, point, noise, penalty, alpha) if point.delta > 0 else np.zeros(4)
+        return _outputs(point, noise, penalty, Status.AMBIGUOUS_BRANCH if several else Status.CONVERGED, errors)
 
     def _part(self, delta: float, keep: bool = False) -> UpperPart:
         if delta in self._parts:
@@ -187,20 +200,56 @@ def _unlimited(part: UpperPart, alpha: float, penalty: float) -> tuple[float, Mo
     return _threshold(everything, alpha, penalty), everything
 
 
-def _outputs(point: _Point, noise: float, penalty: float, status: Status) -> dict[str, float]:
+def _figures(point: _Point, penalty: float) -> np.ndarray:
+    """The error, the sum of squared residuals over d^2, penalty x mean eigenvalue, and the share of positive ones."""
+    fit = 0.0 if point.slack == 0 else (point.delta * point.slack) ** 2
+    reg = penalty * (point.kept.first - point.theta * point.kept.mass) if point.kept.mass else 0.0
+    return np.array([point.error, fit, reg, point.kept.mass])
+
+
+def _errors(
+    at: Callable[[float], _Point],
+    coarse: Callable[[float], _Point],
+    point: _Point,
+    noise: float,
+    penalty: float,
+    alpha: float,
+) -> np.ndarray:
+    """The numerical errors of the figures: what fewer nodes change, there and by moving the root in delta."""
+    low, high, other = at(point.delta * math.exp(-_SHIFT)), at(point.delta * math.exp(_SHIFT)), coarse(point.delta)
+    slope = abs(high.excess - low.excess) / (2 * _SHIFT)
+    size = abs(point.error) + noise / 2 + 2 * alpha * point.delta**2
+    wrong = abs(other.excess - point.excess) + abs(point.excess) + _ROUNDING * size
+    move = wrong / slope if slope > 0 else math.inf
+    here, there = _figures(point, penalty), _figures(other, penalty)
+    rate = np.abs(_figures(high, penalty) - _figures(low, penalty)) / (2 * _SHIFT)
+    return np.abs(there - here) + np.where(rate > 0, rate * move, 0.0) + _ROUNDING * np.abs(here)
+
+
+def _few(limit: FewSamples, penalty: float) -> dict[str, float]:
+    """The outputs in the limit of few samples."""
+    D, theta, b, rank, K, mse, error, share = (float(part[0]) for part in limit)
+    delta = math.sqrt(D)
+    kept = Moments(rank, K + theta * rank, 0.0, 0.0, 0.0, 0.0)
+    point = _Point(delta, theta, 0.0, mse, b, kept)
+    errors = share * np.array([0.0, (delta * b) ** 2, penalty * K, rank]) + [error, 0.0, 0.0, 0.0]
+    return _outputs(point, 0.0, penalty, Status.CONVERGED, errors)
+
+
+def _outputs(point: _Point, noise: float, penalty: float, status: Status, errors: np.ndarray) -> dict[str, float]:
     residual = abs(point.excess) / max(abs(point.error) + noise / 2, 1e-300)
     if status == Status.CONVERGED and not residual < _RESIDUAL:
         status = Status.MAX_STEPS
-    fit = 0.0 if point.slack == 0 else (point.delta * point.slack) ** 2
-    reg = penalty * (point.kept.first - point.theta * point.kept.mass) if point.kept.mass else 0.0
+    error, fit, reg, rank = _figures(point, penalty).tolist()
+    names = ("estimation_error", "fit", "reg", "rank")
     return {
         "delta": point.delta,
         "theta": point.theta,
         "epsilon": 1 / (2 * point.slack) if point.slack > 0 else math.inf,
-        "estimation_error": point.error,
+        "estimation_error": error,
         "fit": fit,
         "reg": reg,
-        "rank": point.kept.mass,
+        "rank": rank,
         "residual": residual,
         "status": int(status),
-    }
+    } | {f"{name}_uncertainty": float(value) for name, value in zip(names, errors, strict=True)}

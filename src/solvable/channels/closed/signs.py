@@ -1,8 +1,14 @@
-"""Committees: sign(z1) + sign(z2), sign(z1) + sign(z2) + sign(z3), and their majority, without noise.
+"""Functions of signs: the parity sign(z1 z2), with or without label noise, and committees without.
 
-Every atom is a union of orthants. Those of two projections have closed forms (`numerics.orthants`); of three, the
-probabilities of the number of positive projections come from `numerics.orthants`. Where those are lost to rounding,
-for labels that omega all but excludes, each orthant is integrated over z_1, with (z_2, z_3) given z_1 in closed form.
+Every atom is a union of orthants. For the parity, with a = omega_1 / sqrt(V_11), b = omega_2 / sqrt(V_22),
+rho = V_12 / sqrt(V_11 V_22), s = sqrt(1 - rho^2),
+
+    dP(+)/domega_1 = phi(a) / sqrt(V_11) [2 Phi((b - rho a) / s) - 1],    d^2 P(+)/domega_1 domega_2 = 2 N(omega; 0, V),
+
+and P(+) = P(z_1 z_2 > 0) by Owen's function; for diagonal V, P(+) = [1 + erf(a/sqrt 2) erf(b/sqrt 2)] / 2. Committees
+of two are alike (`numerics.orthants`), which has the number of positive projections of three, too. Where that is lost
+to rounding, for labels that omega all but excludes, each orthant is integrated over z_1, with (z_2, z_3) given z_1 in
+closed form.
 """
 
 from __future__ import annotations
@@ -12,9 +18,27 @@ import itertools
 import numpy as np
 
 from solvable.channels.base import Posterior
+from solvable.channels.closed.base import mixture_moments, peaked_nodes, shares
 from solvable.channels.closed.discrete import DiscreteChannel, Regions
-from solvable.channels.closed.peaked import peaked_nodes, shares
 from solvable.numerics.orthants import log_quadrant, positive_counts, quadrant, same_sign, standardised
+
+
+class Parity(DiscreteChannel):
+    """y = sign(z1 z2) + sqrt(noise) xi."""
+
+    formula = "sign(z1*z2)"
+    values = (-1.0, 1.0)
+    walls = np.eye(2)
+
+    def regions(self, Omega: np.ndarray, V: np.ndarray) -> Regions:
+        a, b, rho, s, scale = standardised(Omega, V)
+        minus, plus = same_sign(a, b, rho, s)
+        return Regions(
+            np.stack([minus.log_P, plus.log_P], 1),
+            np.stack([minus.slope, plus.slope], 1) / scale,
+            np.stack([minus.curvature, plus.curvature], 1) / np.outer(scale, scale),
+        )
+
 
 _LOST = 1e-7
 
@@ -132,9 +156,6 @@ def _by_orthants(Omega: np.ndarray, V: np.ndarray, group: tuple[int, ...]) -> Po
         points.append(np.concatenate([signs[0] * size[..., None], centre + shift], -1))
         spreads.append(covariance.reshape(n, -1, 2, 2))
     log_Z, share = shares(np.concatenate(log_weights, 1))
-    points = np.concatenate(points, 1)
-    mean = (share[:, None, :] @ points)[:, 0]
-    offset = points - mean[:, None]
-    covariance = offset.transpose(0, 2, 1) @ (share[..., None] * offset)
+    mean, covariance = mixture_moments(share, np.concatenate(points, 1))
     covariance[:, 1:, 1:] += np.einsum("nl,nlij->nij", share, np.concatenate(spreads, 1))
     return Posterior(log_Z - np.log(2 * np.pi * V[0, 0]) / 2, mean, covariance)
