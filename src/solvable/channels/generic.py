@@ -149,12 +149,12 @@ class GenericChannel(LevelSetAverages):
     def resolution(self) -> float:
         return _RESOLUTION[self.relevant]
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
     def rule(self, fineness: float = 1.0) -> LabelRule:
         """The labels with their level sets, made once."""
         return label_rule(self.surface, Resolution.of(self.relevant, fineness))
 
-    @functools.cache  # noqa: B019 - as above
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
     def parts(self, fineness: float) -> list[Part]:
         rule = self.rule(fineness)
         kinked = bool(self.surface.break_functions) or any(len(planes) for planes in self.surface.planes)
@@ -239,7 +239,7 @@ class KnownChannel(LevelSetAverages):
     def definition(self) -> dict[str, Any]:
         return super().definition | {"directions": self.directions}
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
     def parts(self, fineness: float) -> list[Part]:
         """The labels at nodes of z_U; nodes with the same level sets are joined."""
         k = self.directions.shape[1]

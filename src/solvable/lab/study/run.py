@@ -15,6 +15,7 @@ from solvable.core.checks import check_count, real_array
 from solvable.core.errors import bad_parameter
 from solvable.lab.curve.files import save_dataset
 from solvable.lab.files import write_together
+from solvable.lab.grid.crews import check_executor
 from solvable.lab.progress import stage
 from solvable.lab.study.compute import compute
 from solvable.lab.study.findings import Study
@@ -58,6 +59,7 @@ def study(
         with ThreadPoolExecutor(1) as alone:
             found = compute(model, d, seeds, ratios, effort, alone, 1, progress)
     else:
+        check_executor(executor)
         found = compute(model, d, seeds, ratios, effort, executor, workers, progress)
     with stage("figure and report", progress):
         return _written(found, folder)
