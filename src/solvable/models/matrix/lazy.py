@@ -90,6 +90,8 @@ def _metrics(Q: Any, noise: Any, penalty: Any, alpha: Any) -> tuple[dict[str, ja
     fit_blur = fit * (steep + 4 * alpha / jnp.where(left > 0, left, 1.0)) + lost * steep * left
     share = fit_blur / jnp.where(sampled, alpha, 1.0)
     errors = {
+        "cosine": metrics["cosine"] * steep,
+        "squared_overlap": 2 * metrics["squared_overlap"] * steep,
         "estimation_error": blur,
         "generalization_error": 2 * blur,
         "training_error": jnp.where(sampled, share, unseen),
