@@ -79,13 +79,13 @@ def test_runs_in_two_groups_are_drawn_by_their_median(curve):
 def test_lines_are_interrupted_where_they_jump_at_a_threshold_and_only_there():
     x = np.linspace(0.0, 2.0, 21)
     jump = np.where(x < 1.04, 0.2 * x, 1.0)
-    along, line = with_gaps(x, jump, [0.5, 1.04, 9.0, np.inf])
+    along, line = with_gaps(x, jump, {"onset": 0.5, "jump": 1.04, "far": 9.0, "never": np.inf})
     assert np.isnan(line).sum() == 1 and along[np.isnan(line)] == pytest.approx([1.05]) and np.all(np.diff(along) > 0)
-    assert with_gaps(x, np.where(x > 0.95, 1.0, 0.0), [1.0])[0][10] == pytest.approx(0.95)
+    assert with_gaps(x, np.where(x > 0.95, 1.0, 0.0), {"jump": 1.0})[0][10] == pytest.approx(0.95)
     onset, root = np.maximum(x - 0.52, 0.0), np.sqrt(np.maximum(x - 0.501, 0.0))
     for continuous in (onset, root, np.exp(3 * x)):
-        assert np.isfinite(with_gaps(x, continuous, [0.501, 0.52, 1.04])[1]).all()
-    assert np.isfinite(with_gaps(x, jump, [0.5])[1]).all()  # unknown thresholds are not guessed
+        assert np.isfinite(with_gaps(x, continuous, {"root": 0.501, "onset": 0.52, "other": 1.04})[1]).all()
+    assert np.isfinite(with_gaps(x, jump, {"onset": 0.5})[1]).all()  # unknown thresholds are not guessed
 
 
 def test_no_stroke_crosses_the_end_of_a_hard_phase():
