@@ -133,7 +133,8 @@ def thresholds(
     if json:
         show_json(found)
         return
-    show_table(("threshold", "value"), found.items())
+    texts = {name: found.text(name) for name in found} if hasattr(found, "text") else found
+    show_table(("threshold", "value"), texts.items())
     for names in getattr(found, "coincide", []):
         show_text(f"{' = '.join(names)} (they coincide)")
 

@@ -212,7 +212,7 @@ def thresholds(model: TwoSided) -> Thresholds:
     With several projections also `step_2`, ... where the next directions of the staircase are learned.
     """
     unit = float(model.gain(**{model.axis_names[0]: 1.0}))
-    return Thresholds({name: value / unit for name, value in model.solver().thresholds().items()})
+    return model.solver().thresholds().divided(unit)
 
 
 @simulation(TwoSided, AMP, references=("rangan2011generalized", "aubin2018committee"))
