@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_curve_prints_writes_and_judges(solvable, tmp_path):
     arguments = ["curve", *TOY, "--alpha", "0.5:2:4", "--learner", "ridge", "--learner", "mean", "--d", "20"]
     code, out, err = solvable(*arguments, "--seeds", "3", "--out", str(figure), "--out", str(data))
     assert code == 0 and err == ""
-    assert "overlap: largest deviation of 4 points" in out and f"written: {figure}" in out
+    assert "overlap: too few runs to say at " in out and " of 4 points" in out and f"written: {figure}" in out
     assert figure.read_bytes().startswith(b"\x89PNG")
     loaded = sv.Curve.load(data)
     assert loaded.learners == ("ridge", "mean") and loaded.dataset.sizes["seed"] == 3
@@ -105,6 +106,8 @@ def test_curve_prints_writes_and_judges(solvable, tmp_path):
     ridge, mean = found["learners"]
     np.testing.assert_allclose(ridge["theory"]["overlap"], loaded["overlap"].values[0])
     assert mean["theory"] == {} and mean["simulation"]["overlap"]["runs"] == [3, 3, 3, 3]
+    assert mean["simulation"]["overlap"]["all_runs"] == [3, 3, 3, 3]
+    assert found["agreement"]["overlap"]["word"] == "too few runs to say"
     np.testing.assert_allclose(mean["simulation"]["overlap"]["mean"], loaded.summary("overlap")[0].values[1])
 
 
@@ -113,6 +116,19 @@ def test_curve_of_theory_takes_every_learner_that_has_one(solvable):
     assert code == 0 and json.loads(out)["d"] is None and json.loads(out)["learners"][0]["simulation"] == {}
     code, out, _ = solvable("curve", *TOY, "--alpha", "0.5,1", "--metric", "estimation_error", "--learner", "ridge")
     assert code == 0 and "estimation_error" in out
+
+
+def test_curve_runs_with_as_many_workers_as_asked(solvable, monkeypatch):
+    """Threads stand for the processes here: those compute the same, slowly, in the next test."""
+    asked = []
+
+    def pool_of(workers):
+        asked.append(workers)
+        return ThreadPoolExecutor(workers)
+
+    monkeypatch.setattr("solvable.lab.grid.crews.pool_of", pool_of)
+    arguments = ["curve", *TOY, "--alpha", "0.5,2", "--learner", "mean", "--d", "10", "--seeds", "2", "--json"]
+    assert solvable(*arguments, "--workers", "2") == solvable(*arguments) and asked == [2, 1]
 
 
 @pytest.mark.slow

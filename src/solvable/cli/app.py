@@ -133,7 +133,8 @@ def thresholds(
     if json:
         show_json(found)
         return
-    show_table(("threshold", "value"), found.items())
+    texts = {name: found.text(name) for name in found} if hasattr(found, "text") else found
+    show_table(("threshold", "value"), texts.items())
     for names in getattr(found, "coincide", []):
         show_text(f"{' = '.join(names)} (they coincide)")
 
@@ -191,7 +192,7 @@ def curve(
 ) -> None:
     """Compute a learning curve, with simulations if a dimension is given.
 
-    Example: solvable curve "abs(z)" --alpha 0.2:2:20 --learner amp --d 500 --seeds 8 --out curve.png
+    Example: solvable curve "abs(z)" --alpha 0.2:2:20 --learner amp --d 500 --out curve.png
     """
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table, show_text
@@ -259,7 +260,7 @@ def study(
     noise: Noise = None,
     out: Annotated[str, typer.Option(help="The folder to write to.")] = "out",
     d: Annotated[int | None, typer.Option("--d", help="Dimension of the runs; 500 unless the target is slow.")] = None,
-    seeds: Annotated[int | None, typer.Option(help="Runs at each point; 8 unless the target is slow.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Runs at each point; 16 or more unless the target is slow.")] = None,
     alpha: Annotated[str | None, typer.Option(help="Where to simulate: start:stop:count, or numbers, commas.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Smaller runs and fewer points.")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes for the simulations.")] = 2,
@@ -286,7 +287,6 @@ for command in (sweep, status, gather, reproduce):
 
 def _judgement(found: Any, metric: str) -> str:
     try:
-        # Message passing stops at this relative change by default, so smaller deviations mean nothing.
-        return str(found.agreement(metric, resolution=1e-4))
+        return str(found.agreement(metric))
     except ValueError as nothing:
         return str(nothing)

@@ -95,9 +95,10 @@ def prediction_rows(request: Request, found: Prediction) -> tuple[list[str], lis
 
 
 def curve_rows(curve: Curve, metric: str) -> tuple[list[str], list[list[Any]]]:
-    """A row for each learner and grid point: theory, and the mean of the runs with its standard error.
+    """A row for each learner and grid point: theory, and the mean of the runs that settled with its standard error.
 
-    Of a matrix metric the diagonal is listed.
+    If some did not settle, the means of all runs and their numbers stand beside. Of a matrix metric the diagonal is
+    listed.
     """
     from solvable.lab.curve.entries import diagonal
 
@@ -106,6 +107,8 @@ def curve_rows(curve: Curve, metric: str) -> tuple[list[str], list[list[Any]]]:
     simulated = f"{metric}_simulation" in data
     theory = diagonal(curve.theory(metric)).values if f"{metric}_theory" in data else None
     summary = [diagonal(part).values for part in curve.summary(metric)] if simulated else []
+    every = [diagonal(part).values for part in curve.summary(metric, settled=False)] if simulated else []
+    aside = simulated and bool(np.any(every[2] > summary[2]))
     rows = []
     for j, learner in enumerate(curve.learners):
         for i, x in enumerate(data[axis].values):
@@ -114,8 +117,12 @@ def curve_rows(curve: Curve, metric: str) -> tuple[list[str], list[list[Any]]]:
             if simulated:
                 mean, error, count = (part[j, i] for part in summary)
                 row += [_entry(mean), _entry(error)] if np.any(count > 0) else [None, None]
+                if aside:
+                    made = int(np.max(every[2][j, i]))
+                    row += [f"{int(np.max(count))} of {made}", _entry(every[0][j, i])] if made else [None, None]
             rows.append([*row, Status(status).sentence if status >= 0 else "no theory"])
     middle = ["simulation", "standard error"] if simulated else []
+    middle += ["settled", "all runs"] if aside else []
     return ["learner", axis, metric, *middle, "status"], rows
 
 
@@ -134,8 +141,10 @@ def curve_json(curve: Curve) -> dict[str, Any]:
                 entry["theory"][metric] = data[f"{metric}_theory"].values[j]
             if f"{metric}_simulation" in data:
                 mean, error, count = (part.values[j] for part in curve.summary(metric))
-                if np.any(count > 0):
+                every, _, number = curve.summary(metric, settled=False)
+                if np.any(number.values[j] > 0):
                     entry["simulation"][metric] = {"mean": mean, "standard_error": error, "runs": count}
+                    entry["simulation"][metric] |= {"mean_of_all": every.values[j], "all_runs": number.values[j]}
         learners.append(entry)
     return {
         "model": curve.model,
@@ -144,7 +153,21 @@ def curve_json(curve: Curve) -> dict[str, Any]:
         "d": int(data.attrs["d"]) if "d" in data.attrs else None,
         "thresholds": curve.thresholds,
         "learners": learners,
+        "agreement": _agreements(curve),
     }
+
+
+def _agreements(curve: Curve) -> dict[str, Any]:
+    """The verdict on each metric that has a theory and two runs at a point."""
+    import dataclasses
+
+    found = {}
+    for metric in curve.metrics:
+        try:
+            found[metric] = dataclasses.asdict(curve.agreement(metric))
+        except ValueError:
+            continue
+    return found
 
 
 def check_outputs(paths: list[str]) -> list[Path]:

@@ -11,7 +11,6 @@ import ast
 import difflib
 import math
 import re
-import warnings
 from typing import NoReturn
 
 import numpy as np
@@ -42,6 +41,9 @@ VARIABLES = {"z": 1} | {f"z{i}": i for i in range(1, MAX_PROJECTIONS + 1)}
 HERMITE = {f"he{k}": k for k in range(9)}
 NAMES = [*VARIABLES, "pi", *FUNCTIONS, "he", *HERMITE]
 
+_JOINED = re.compile(r"(?<![A-Za-z0-9_.])[.0-9][A-Za-z0-9_.]*?(and|else|for|i[fns]|or|not)")
+"""A number joined to a word: what Python's parser warns of, and a filter of warnings is that of the whole process."""
+_NO_NUMBER = "invalid decimal literal (write a product with *, as in 2*z)"
 _ALLOWED = re.compile(r"[A-Za-z0-9_ .,+\-*/()<>=!]")
 _CHARACTER_HINTS = {
     "^": "write a power as z**2",
@@ -125,16 +127,17 @@ class _Parser:
                 self.fail(f"the character {ascii(character)} is not allowed" + (f": {hint}" if hint else ""), position)
 
     def syntax_tree(self) -> ast.Expression:
+        joined = _JOINED.search(self.raw)
+        if joined:
+            self.fail(f"this is not a formula: {_NO_NUMBER}", joined.start(1))
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(self.raw.strip(" "), mode="eval")
+            return ast.parse(self.raw.strip(" "), mode="eval")
         except SyntaxError as error:
             # Python reports a text that stops too early at offset 0 of no line.
             offset = self.start + error.offset - 1 if error.offset else len(self.raw.rstrip(" "))
             reason = error.msg.rstrip(".?") if error.msg else "invalid syntax"
             if reason == "invalid decimal literal":
-                reason += " (write a product with *, as in 2*z)"
+                reason = _NO_NUMBER
             elif self.raw[offset : offset + 1] == "=":
                 reason += " (write an equality test as ==)"
             self.fail(f"this is not a formula: {reason}", offset)

@@ -12,6 +12,7 @@ from solvable.core.checks import check_axes, check_axis_names, check_learner, ch
 from solvable.core.errors import ConvergenceError
 from solvable.core.model import Learner, Model
 from solvable.core.precision import float64
+from solvable.core.programs import drop_programs
 from solvable.core.ranges import guarded, offence
 from solvable.core.registry import TheoryEntry, find_theory
 from solvable.core.results import Prediction, leading_arrays, reshaped, stacked
@@ -44,6 +45,7 @@ def predict(model: Model, learner: Learner, throw: bool = True, **axes: Any) -> 
     entry = looked_up(find_theory, model, learner)
     if is_traced(axes):
         return _traced(entry, model, learner, axes)
+    drop_programs()
     arrays, shape = check_axes(model, axes)
     flat = {name: np.array(array).reshape(-1) for name, array in arrays.items()}
     found, error = _solve(entry, model, learner, flat, int(np.prod(shape)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -29,46 +30,116 @@ def with_runs(curve, runs):
     return sv.Curve(dataset)
 
 
-def test_agreement_finds_the_largest_deviation_and_where(curve):
-    found = curve.agreement()
-    runs = curve.simulation("overlap").values[0]
-    z = np.abs(curve["overlap"].values[0] - runs.mean(1)) / (runs.std(1, ddof=1) / np.sqrt(6))
-    assert found.deviation == pytest.approx(z.max()) and found.at == {"alpha": GRID[z.argmax()]}
-    assert (found.metric, found.learner, found.points) == ("overlap", "ridge", 3)
-    assert abs(found.theory - found.simulation) == pytest.approx(found.deviation * found.standard_error)
-    assert found.deviation < 4
-    assert str(found).startswith("overlap: largest deviation of 3 points is ") and "at ridge, alpha = " in str(found)
+def made(curve, mean, spread=0.0, count=6, metric="overlap"):
+    """The curve with runs of the ridge around a mean at each point."""
+    noise = spread * np.random.default_rng(0).standard_normal((len(GRID), count))
+    dataset = curve.dataset.isel(seed=np.zeros(count, int)).assign_coords(seed=np.arange(count)).copy(deep=True)
+    dataset[f"{metric}_simulation"].values[0] = np.asarray(mean)[:, None] + noise
+    return sv.Curve(dataset)
 
 
-def test_the_chance_of_a_deviation_counts_runs_and_points(curve):
-    found = curve.agreement()
-    assert found.runs == 6 and 0 < found.chance <= 1
-    one = dataclasses.replace(found, deviation=4.0, points=1, runs=1000)
-    assert one.chance == pytest.approx(6.8e-5, rel=0.05)  # two tails of four standard deviations
-    assert dataclasses.replace(one, points=10).chance == pytest.approx(10 * one.chance)
-    assert dataclasses.replace(one, runs=2).chance == pytest.approx(2 * np.arctan(1 / 4.0) / np.pi)  # Cauchy's law
-    assert dataclasses.replace(one, deviation=0.0).chance == 1.0
+def with_theory(curve, factor):
+    """The curve with its theory multiplied."""
+    dataset = curve.dataset.copy(deep=True)
+    dataset["overlap_theory"] = dataset["overlap_theory"] * factor
+    return sv.Curve(dataset)
 
 
-def test_agreement_without_spread(curve):
-    exact = np.repeat(curve["overlap"].values[0][:, None], 6, axis=1)
-    assert with_runs(curve, exact).agreement().deviation == 0.0
-    off = exact.copy()
-    off[1] += 0.1
-    found = with_runs(curve, off).agreement()
-    assert found.deviation == np.inf and found.at == {"alpha": 1.0} and found.standard_error < 1e-15
+def test_agreement_gives_its_word_and_the_point_that_decides(curve):
+    theory = curve["overlap"].values[0]
+    found = made(curve, theory, 0.01, 16).agreement("overlap")
+    assert found.word == "agrees" and found.words == {"agrees": 3, "differs": 0, "too few runs to say": 0}
+    assert (found.metric, found.learner, found.points, found.runs, found.aside) == ("overlap", "ridge", 3, 16, 0)
+    assert 0 < found.within < 0.1 and found.standard_error == pytest.approx(0.01 / 4, rel=0.5)
+    said = str(found)
+    assert said.startswith("overlap: agrees with theory at 3 points, within ") and "at ridge, alpha = " in said
+
+
+@pytest.mark.parametrize("factor", [0.9, 1.1])
+def test_a_theory_that_is_wrong_by_ten_percent_differs(curve, factor):
+    right = made(curve, curve["overlap"].values[0], 0.02, 16)
+    found = with_theory(right, factor).agreement("overlap")
+    assert found.word == "differs" and found.deviation > 4
+    assert str(found).startswith("overlap: differs from theory at 3 of 3 points, most at ridge, alpha = ")
+
+
+def test_few_scattered_runs_are_too_few_to_say(curve):
+    few = made(curve, curve["overlap"].values[0], 0.1, 3)
+    for factor in (0.9, 1.0, 1.1):
+        found = with_theory(few, factor).agreement("overlap")
+        assert found.word == "too few runs to say" and found.words["agrees"] == found.words["differs"] == 0
+    assert "overlap: too few runs to say at 3 of 3 points, such as ridge, alpha = " in str(found)
+    assert re.fullmatch(r"3 runs cannot tell a theory that is wrong by 0\.\d+: about \d\d\d? would", found.reason)
+
+
+def test_agreement_without_spread_knows_what_can_be_resolved(curve):
+    """A run of message passing ends within its tolerance: 1 - 1e-6 against 1 was 29675 standard errors."""
+    exact = curve["overlap"].values[0]
+    found = made(curve, exact * (1 - 1e-6), 1e-12).agreement("overlap", resolution=0.0)
+    assert found.word == "agrees" and found.deviation == 0.0
+    off = made(curve, exact + np.array([0, 0.06, 0])).agreement("overlap", resolution=0.0)
+    assert off.word == "differs" and off.deviation == np.inf and off.at == {"alpha": 1.0} and off.words["agrees"] == 2
+    dataset = made(curve, exact + 0.06).dataset
+    dataset["overlap_uncertainty"] = xr.full_like(dataset["overlap_theory"], 0.07)
+    unsure = sv.Curve(dataset).agreement("overlap")
+    assert unsure.word == "too few runs to say" and "theory or algorithm is not exact enough" in unsure.reason
+
+
+def test_the_tolerance_of_a_learner_is_part_of_the_resolution(curve):
+    exact = curve["overlap"].values[0]
+    close = made(curve, exact - 5e-4)
+    assert close.agreement("overlap", resolution=0.0).word == "differs"
+    learners = [described | {"tolerance": 1e-3} for described in json.loads(close.dataset.attrs["learners"])]
+    loose = sv.Curve(close.dataset.assign_attrs(learners=json.dumps(learners)))
+    assert loose.agreement("overlap", resolution=0.0).word == "agrees"
+
+
+def test_where_theory_is_zero_a_part_of_the_scale_is_what_counts(curve):
+    """An unlearned direction has a cosine of about 1/sqrt(d) with the truth, which is no difference."""
+    nothing = with_theory(curve, 0.0)
+    nothing.dataset.attrs["d"] = 900
+    assert made(nothing, np.full(3, 0.03), 0.01, 16).agreement("overlap").word == "agrees"
+    assert made(nothing, np.full(3, 0.13), 0.01, 16).agreement("overlap").word == "differs"
+    small = curve.dataset.copy(deep=True)
+    small["estimation_error_theory"] *= 0.0
+    for error, word in ((5e-4, "agrees"), (0.05, "differs")):
+        assert (
+            made(sv.Curve(small), np.full(3, error), 1e-5, 6, "estimation_error").agreement("estimation_error").word
+            == word
+        )
+
+
+def test_runs_that_did_not_settle_are_counted_and_both_means_are_there(curve):
+    theory = curve["overlap"].values[0]
+    all_runs = made(curve, theory, 0.01, 16)
+    dataset = all_runs.dataset.copy(deep=True)
+    dataset["overlap_simulation"].values[0, 1, :2] = 0.0
+    dataset["converged_simulation"].values[0, 1, 0] = False
+    dataset["consistent_simulation"] = dataset["converged_simulation"].astype(float) * np.nan
+    dataset["consistent_simulation"].values[0, 1, 1] = 0.0
+    stuck = sv.Curve(dataset)
+    assert int((~stuck.settled).sum()) == 2 and not stuck.settled.values[0, 1, :2].any()
+    mean, error, count = (part.values[0, 1] for part in stuck.summary("overlap"))
+    every, wider, number = (part.values[0, 1] for part in stuck.summary("overlap", settled=False))
+    assert (count, number) == (14, 16) and every == pytest.approx(14 / 16 * mean) and wider > 5 * error
+    found = stuck.agreement("overlap")
+    assert found.word == "agrees" and (found.total, found.total_aside) == (48, 2)
+    assert "2 of 48 runs did not settle and are set aside" in str(found)
+    there = stuck.select(alpha=1.0).agreement("overlap")
+    assert (there.runs, there.aside) == (14, 2) and there.every == pytest.approx(every)
+    assert f"(14 of 16 runs; 2 did not settle, {every:.3g} with them)" in str(there)
 
 
 def test_agreement_skips_missing_runs_and_unsolved_points(curve):
     runs = curve.simulation("overlap").values[0].copy()
     runs[0] = np.nan
     runs[1, 1:] = np.nan
-    found = with_runs(curve, runs).agreement()
+    found = with_runs(curve, runs).agreement("overlap")
     assert found.points == 1 and found.at == {"alpha": 2.0}
     dataset = curve.dataset.copy(deep=True)
     dataset["status"].values[:] = sv.Status.MAX_STEPS
     with pytest.raises(ValueError, match="nothing to compare for overlap: no point has both"):
-        sv.Curve(dataset).agreement()
+        sv.Curve(dataset).agreement("overlap")
 
 
 def test_agreement_needs_runs_and_a_known_metric(curve):

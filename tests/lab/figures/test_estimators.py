@@ -10,9 +10,9 @@ import pytest
 from scipy.special import ndtr
 
 import solvable as sv
-from solvable.lab.figures.curves import growth, mean
+from solvable.lab.figures.curves import growth
 from solvable.lab.figures.entry import Effort
-from solvable.lab.figures.estimators import Estimate, Runs, continuous_onset, growth_onset, jump
+from solvable.lab.figures.estimators import Runs, continuous_onset, growth_onset, jump
 
 
 def noisy(curve, alpha, d, seeds=200, scatter=1.0):
@@ -85,13 +85,3 @@ def test_a_jump_that_the_runs_do_not_resolve_has_no_estimate():
     mixed = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     assert math.isnan(jump([Runs(200, alpha, mixed)], above=0.9).value)
     assert math.isnan(jump([Runs(200, alpha, np.zeros((3, 4)))], above=0.9).value)
-
-
-def test_an_error_from_few_runs_is_uncertain_itself():
-    """Means of six normal numbers are beyond the bound as rarely as normal ones beyond three errors, 0.27 %."""
-    rng = np.random.default_rng(1)
-    found = [mean(values) for values in rng.standard_normal((4000, 6))]
-    outside = np.mean([abs(one.value) > one.bound(3.0) for one in found])
-    assert outside < 0.006
-    assert np.mean([abs(one.value) > 3 * one.error for one in found]) > 0.02
-    assert Estimate(1.0, 0.1).bound(3.0) == pytest.approx(0.3)

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from solvable.core.errors import bad_parameter
-from solvable.lab.curve.agreement import Agreement, largest_deviation
+from solvable.lab.curve.agreement import Agreement, compared
 from solvable.lab.curve.entries import has_entries
 from solvable.lab.curve.files import check_ending, load_dataset, save_dataset, write_whole
 from solvable.lab.curve.selection import THRESHOLD, select, threshold_names
@@ -124,20 +124,35 @@ class Curve:
         """Every outcome of one metric, seed by seed."""
         return self._variable(metric, SIMULATION, "simulation")
 
-    def summary(self, metric: str) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-        """Mean over the seeds, its standard error (NaN below two runs), and the number of runs that gave a value."""
-        return over_seeds(self.simulation(metric))
+    @property
+    def settled(self) -> xr.DataArray:
+        """Which runs settled: the algorithm stopped moving, and where it checks its own estimates, they agree.
 
-    def agreement(self, metric: str | None = None, resolution: float = 0.0) -> Agreement:
-        """The largest deviation between theory and the mean of the runs, in standard errors, and where it is.
-
-        `resolution` is how exactly the algorithm solves its own problem, such as AMP's stopping tolerance: it is added
-        to the standard error in quadrature, which matters only where the runs have next to no spread.
-        Points count if theory converged there and at least two runs gave a value. Runs that the algorithm itself did
-        not call converged are included: leaving them out would select the good ones. Of a matrix metric the diagonal
-        entries are compared.
+        Both are known without the truth, so that leaving the others out does not select the runs that are right.
         """
-        return largest_deviation(self, self.metric_or_default(metric), resolution)
+        converged = self.dataset["converged_simulation"].astype(bool)
+        if "consistent_simulation" not in self.dataset:
+            return converged
+        return converged & (self.dataset["consistent_simulation"] != 0)  # NaN where a run does not say
+
+    def summary(self, metric: str, settled: bool = True) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+        """Mean over the seeds, its standard error (NaN below two runs), and the number of runs behind it.
+
+        The runs are those that settled (see `settled`); with `settled=False` all that gave a value.
+        """
+        runs = self.simulation(metric)
+        return over_seeds(runs.where(self.settled) if settled else runs)
+
+    def agreement(self, metric: str | None = None, resolution: float | None = None) -> Agreement:
+        """Whether the runs agree with theory, differ from it, or are too few to say, and the point that decides.
+
+        "Agrees" is said only if a theory that is wrong by 10 % would differ (the rule is that of `lab/verdict.py`).
+        `resolution` is the relative shift that is expected of a finite dimension, 8/d but at most 5 % unless told; the
+        numerical uncertainty of the theory and the algorithm's tolerance are added to it. Points count if theory
+        converged there and at least two runs gave a value. Runs that did not settle are counted and set aside. Of a
+        matrix metric the diagonal entries are compared.
+        """
+        return compared(self, self.metric_or_default(metric), resolution)
 
     @property
     def default_metric(self) -> str:

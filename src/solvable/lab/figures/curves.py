@@ -10,6 +10,7 @@ import numpy as np
 
 from solvable.lab.figures.entry import Effort, Material
 from solvable.lab.figures.estimators import Estimate, Runs, continuous_onset, jump
+from solvable.lab.verdict import finite_size
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -111,7 +112,7 @@ def onset(model: Model, learner: Learner, metric: str, low: float, high: float, 
 def vanishing(runs: Runs, low: float, high: float) -> Estimate:
     """Where an error that falls continuously with alpha reaches zero: `continuous_onset` read from right to left."""
     found = continuous_onset(Runs(runs.d, -runs.alpha[::-1], runs.values[::-1]), low, high)
-    return Estimate(-found.value, found.error)
+    return dataclasses.replace(found, value=-found.value)
 
 
 def matrix_jump(runs: Sequence[Runs], above: float) -> Estimate:
@@ -158,17 +159,18 @@ def metric_of_run(model: Model, learner: Learner, alpha: float, d: int, seed: in
     return float(outcome[metric]) if outcome.converged else np.nan
 
 
-def mean(values: Any) -> Estimate:
-    """The mean of independent runs with its standard error; NaN is a run that gave nothing."""
+def mean(values: Any, d: int) -> Estimate:
+    """The mean of independent runs at dimension d with its standard error; NaN is a run that gave nothing."""
     values = np.asarray(values, dtype=float)
     values = values[np.isfinite(values)]
     if values.size < 2:
         return Estimate(np.nan, np.nan)
-    return Estimate(float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size)), values.size - 1)
+    error = float(values.std(ddof=1) / np.sqrt(values.size))
+    return Estimate(float(values.mean()), error, values.size - 1, finite_size(d))
 
 
-def lowest(x: Any, values: Any) -> Estimate:
-    """Where the mean of curves is lowest: `values[i, k]` is what run k gave at x[i].
+def lowest(x: Any, values: Any, d: int) -> Estimate:
+    """Where the mean of curves is lowest: `values[i, k]` is what run k at dimension d gave at x[i].
 
     The minimum is that of a cubic spline through the means, its standard error that of the jackknife over the runs. The
     same runs are needed at every x, so that what a run adds to its whole curve does not move the minimum. It is NaN
@@ -178,7 +180,7 @@ def lowest(x: Any, values: Any) -> Estimate:
     count = values.shape[1]
     drawn = np.array([_lowest_of(x, np.delete(values, k, axis=1).mean(axis=1)) for k in range(count)])
     error = np.sqrt((count - 1) / count * np.sum((drawn - drawn.mean()) ** 2))
-    return Estimate(_lowest_of(x, values.mean(axis=1)), float(error), count - 1)
+    return Estimate(_lowest_of(x, values.mean(axis=1)), float(error), count - 1, finite_size(d))
 
 
 def _lowest_of(x: Any, means: np.ndarray) -> float:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from solvable.lab.verdict import finite_size
+
 RESAMPLES = 400
 
 
@@ -28,19 +30,13 @@ class Estimate:
     """A number with its standard error; NaN where the runs do not determine it.
 
     `freedom` is the number of degrees of freedom of the error itself where it comes from the scatter of a few runs.
+    `shift` is how far, relatively, the dimension of the runs may have moved it, where that is not in the error.
     """
 
     value: float
     error: float
     freedom: int | None = None
-
-    def bound(self, errors: float) -> float:
-        """What the error exceeds as rarely as a normal one exceeds `errors` of its own, by Student's t."""
-        if self.freedom is None:
-            return errors * self.error
-        from scipy.special import ndtr, stdtrit
-
-        return float(stdtrit(self.freedom, ndtr(errors))) * self.error
+    shift: float = 0.0
 
 
 def continuous_onset(runs: Runs, low: float = 0.1, high: float = 0.5) -> Estimate:
@@ -55,7 +51,7 @@ def continuous_onset(runs: Runs, low: float = 0.1, high: float = 0.5) -> Estimat
     The error has two parts, added in quadrature: half the distance between the two zeros, for what extrapolating costs,
     and half the central 68 % of bootstrap resamples, in which the runs of each point are drawn with replacement.
     Finite dimension rounds the onset, which lifts the medians near it and moves the estimate down: that is not in the
-    error. Take runs at a large dimension.
+    error, but in the `shift`. Take runs at a large dimension.
     """
     medians = _medians(runs)
     kept = (low < medians) & (medians < high)
@@ -65,7 +61,8 @@ def continuous_onset(runs: Runs, low: float = 0.1, high: float = 0.5) -> Estimat
     if not np.isfinite(line + curve) or np.mean(np.isfinite(drawn)) < 0.8:
         return Estimate(np.nan, np.nan)
     lower, upper = np.nanquantile(drawn, (0.16, 0.84))
-    return Estimate((line + curve) / 2, float(np.hypot((upper - lower) / 2, (line - curve) / 2)))
+    error = float(np.hypot((upper - lower) / 2, (line - curve) / 2))
+    return Estimate((line + curve) / 2, error, shift=finite_size(runs.d))
 
 
 def growth_onset(runs: Runs) -> Estimate:
@@ -80,7 +77,7 @@ def growth_onset(runs: Runs) -> Estimate:
     if np.isfinite(runs.values).sum() < 2:
         return Estimate(np.nan, np.nan)
     drawn = [_inverse_slope(sample) for sample in _resamples(runs)]
-    return Estimate(_inverse_slope(runs), float(np.nanstd(drawn)))
+    return Estimate(_inverse_slope(runs), float(np.nanstd(drawn)), shift=finite_size(runs.d))
 
 
 def _inverse_slope(runs: Runs) -> float:
@@ -118,7 +115,8 @@ def jump(runs: Sequence[Runs], above: float) -> Estimate:
     slope, offset = coefficients[:2]
     gradient = np.zeros(columns)
     gradient[:2] = offset / slope**2, -1 / slope
-    return Estimate(float(-offset / slope), float(np.sqrt(gradient @ covariance @ gradient)))
+    shift = finite_size(runs[0].d) if columns == 2 else 0.0  # fitted otherwise
+    return Estimate(float(-offset / slope), float(np.sqrt(gradient @ covariance @ gradient)), shift=shift)
 
 
 def _medians(runs: Runs) -> np.ndarray:

@@ -6,17 +6,16 @@ import dataclasses
 import math
 from typing import Any
 
+from solvable.core.digits import with_uncertainty
 from solvable.lab.figures.entry import Claim, Material
 from solvable.lab.figures.estimators import Estimate
+from solvable.lab.verdict import AGREES, DIFFERS, TOO_FEW, WRONG, Judgement, reading_of
+from solvable.lab.verdict import judge as judge_runs
 
-STANDARD_ERRORS = 3.0
-"""A simulated value agrees with the computed one within this many of its standard errors, if those are known well."""
-
-AGREES = "agrees"
 KNOWN = "differs, as documented"
-DIFFERS = "differs"
-SIMULATION_DIFFERS = "simulation differs"
 COMPUTED = "computed only"
+SIMULATIONS = {DIFFERS: "simulation differs", TOO_FEW: TOO_FEW}
+"""What is said of runs that do not agree with what was computed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,43 +27,58 @@ class Verdict:
     simulated: Estimate | None = None
 
     @property
-    def word(self) -> str:
-        """`agrees`; `differs` where the computed value is not the published one; `simulation differs`.
+    def computation(self) -> str:
+        """The word on the computed value: `agrees` with the published one, or `differs` from it.
 
         A published number that is known to be wrong `differs, as documented`, as long as it does differ. Without a
-        published number or a simulated one there is nothing to agree with: `computed only`.
+        published number it is `computed only`.
         """
         published = self.claim.value
-        if published is None and self.simulated is None:
+        if published is None:
             return COMPUTED
-        if published is not None and not _near(self.computed, published, self.claim.allowed):
-            return KNOWN if self.claim.known_wrong else DIFFERS
-        return AGREES if self.simulation_agrees else SIMULATION_DIFFERS
+        if _near(self.computed, published, self.claim.allowed):
+            return AGREES
+        return KNOWN if self.claim.known_wrong else DIFFERS
 
     @property
-    def simulation_agrees(self) -> bool:
-        """Whether the simulated value, if there is one, is within three standard errors of the computed one.
+    def simulation(self) -> Judgement | None:
+        """The word on the computed value by the runs, if there are any: the rule of `lab/verdict.py`.
 
-        If the error comes from few runs it is uncertain itself, and more of it is allowed (see `Estimate.bound`).
+        A theory is wrong by 10 % if its value is. Where the runs leave the value undetermined they are too few.
         """
-        if self.simulated is None or not math.isfinite(self.simulated.error):
-            return True
-        return _near(self.simulated.value, self.computed, self.simulated.bound(STANDARD_ERRORS))
+        found = self.simulated
+        if found is None:
+            return None
+        if not (math.isfinite(found.value) and math.isfinite(found.error) and math.isfinite(self.computed)):
+            return Judgement(TOO_FEW, "the runs leave it undetermined")
+        size = abs(self.computed)
+        shift = found.shift * size
+        return judge_runs(
+            self.computed, reading_of(found.value, found.error, found.freedom), shift, WRONG * size, shift
+        )
+
+    @property
+    def word(self) -> str:
+        """The words on what was computed and on what was simulated, as one if they agree."""
+        runs = self.simulation
+        if runs is None:
+            return self.computation
+        of_runs = SIMULATIONS.get(runs.word, AGREES)
+        if self.computation == COMPUTED:
+            return of_runs
+        return self.computation if runs.word == AGREES else f"{self.computation}; {of_runs}"
 
     @property
     def expected(self) -> bool:
         """Whether the computed value is the published one, or differs from it as documented."""
-        return self.word != DIFFERS
+        return self.computation != DIFFERS
 
     def line(self, entry: str, alone: bool = False) -> str:
         """The verdict in one line; `alone` leaves out the claim's name."""
         parts = [published_text(self.claim), f"computed {computed_text(self)}"]
         if self.simulated is not None:
             parts.append(f"simulated {simulated_text(self.simulated)}")
-        word = self.word
-        if word == KNOWN and not self.simulation_agrees:
-            word += f"; {SIMULATION_DIFFERS}"
-        return f"{entry if alone else f'{entry}, {self.claim.name}'}: {', '.join(parts)}: {word}"
+        return f"{entry if alone else f'{entry}, {self.claim.name}'}: {', '.join(parts)}: {self.word}"
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain data."""
@@ -79,8 +93,10 @@ class Verdict:
             "simulated": None if self.simulated is None else self.simulated.value,
             "standard_error": None if self.simulated is None else self.simulated.error,
             "verdict": self.word,
+            "simulation": None if self.simulation is None else self.simulation.word,
+            "reason": None if self.simulation is None else self.simulation.reason or None,
             "expected": self.expected,
-            "note": self.claim.known_wrong if self.word == KNOWN else None,
+            "note": self.claim.known_wrong if self.computation == KNOWN else None,
         }
 
 
@@ -113,24 +129,6 @@ def simulated_text(simulated: Estimate) -> str:
     if not (math.isfinite(simulated.value) and math.isfinite(simulated.error)):
         return "undetermined"
     return with_uncertainty(simulated.value, simulated.error)
-
-
-def with_uncertainty(value: float, error: float) -> str:
-    """A value with its standard error in parentheses, in units of the last digit: 2.49(3), 0.1234(12), 130(20).
-
-    One digit of the error is given, two where it begins with 1.
-    """
-    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
-        return f"{value:.6g}({error:g})"
-    place = math.floor(math.log10(error))
-    if round(error / 10.0**place) == 10:  # 0.0098 is 0.010
-        place += 1
-    if round(error / 10.0 ** (place - 1)) < 20:
-        place -= 1
-    units = round(error / 10.0**place)
-    if place >= 0:
-        return f"{round(value / 10**place) * 10**place}({units * 10**place})"
-    return f"{value:.{-place}f}({units})"
 
 
 def _near(one: float, other: float, distance: float) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from solvable.core.status import Status
-from solvable.lab.curve import over_seeds
 from solvable.lab.curve.entries import entry_groups, entry_symbol, group_mean
+from solvable.lab.plots.jumps import with_gaps
 from solvable.lab.plots.style import (
     COLORS,
     DASHES,
@@ -23,6 +23,7 @@ from solvable.lab.plots.style import (
     tint,
     words,
 )
+from solvable.lab.verdict import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,7 +38,10 @@ _styles: weakref.WeakKeyDictionary[Any, dict[str, int]] = weakref.WeakKeyDiction
 
 
 def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PARTS, alone: bool = True) -> int:
-    """Lines of theory where it converged, markers with standard errors of the mean of the runs, thresholds.
+    """Lines of theory where it converged, markers of the runs, thresholds.
+
+    Theory is interrupted where it jumps at a threshold. A marker is the mean of the runs that settled with its standard
+    error, or the median with the central 68 % of runs in two groups; every run that did not settle is a cross.
 
     The curve has one axis, which may be the dimension d, or none: then the learners stand side by side. Curves drawn
     on the same axes share the style of a learner. Of a matrix metric the diagonal entries are drawn: the colour then
@@ -51,6 +55,7 @@ def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PAR
     titles = [str(title) for title in curve.dataset["title"].values]
     place = Places(np.array([0]), np.arange(len(titles)), titles) if axis is None else places(curve, axis)
     order, categories = place.order, place.names is not None
+    thresholds = curve.thresholds if axis is not None and axis == curve.model_axis else {}
     for i, group, style in _series(curve, metric, ax):
         name = ", ".join([titles[i], "{}", *([_entries(group)] if group else [])])
         x = place.positions if axis is not None else np.array([i])
@@ -58,17 +63,25 @@ def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PAR
             x = x + 0.18 * (i - (len(titles) - 1) / 2)
         line = np.atleast_1d(_theory(curve, metric, i, group))[order] if "theory" in parts else np.array([])
         if np.any(np.isfinite(line)):
+            along, line = with_gaps(x, line, thresholds) if thresholds else (x, line)
             look: dict[str, Any] = {"color": style.color, "linewidth": style.width, "linestyle": style.dash}
             lonely = np.ones(line.shape, dtype=bool) if categories else _lonely(line)
             if np.any(lonely):
                 look |= {"marker": "_", "markersize": 9, "mew": 1.4, "markevery": lonely.tolist()}
             if categories:
                 look["linestyle"] = "none"
-            ax.plot(x, line, label=name.format("theory"), **look)
+            ax.plot(along, line, label=name.format("theory"), **look)
         for run in _runs(curve, metric, i, group, style) if "simulation" in parts else ():
-            mean, bars = np.atleast_1d(run.mean)[order], np.nan_to_num(np.atleast_1d(run.error)[order])
-            look = {"fmt": run.marker, "color": run.color, "mfc": run.face, "mew": 0.9, "elinewidth": 0.9}
-            ax.errorbar(x, mean, bars, label=name.format(run.label), **look)
+            value, *bars = (part[order] for part in run.shown)
+            if np.any(np.isfinite(value)):
+                look = {"fmt": run.marker, "color": run.color, "mfc": run.face, "mew": 0.9, "elinewidth": 0.9}
+                ax.errorbar(x, value, np.nan_to_num(bars), label=name.format(run.label), **look)
+            if np.any(np.isfinite(run.loose)):
+                label = name.format(f"{run.label}, not settled")
+                loose = run.loose[order]
+                across = np.broadcast_to(x[:, None], loose.shape)
+                look = {"marker": "x", "linestyle": "none", "color": run.color, "alpha": 0.5, "markersize": 2.8}
+                ax.plot(across.ravel(), loose.ravel(), label=label, mew=0.7, zorder=1.5, **look)
     name_ticks(ax, "x", place)
     ax.set_xlabel("" if axis is None else axis_label(curve, axis))
     ax.set_ylabel(" ".join(filter(None, [words(metric), entry_symbol(curve, metric)])))
@@ -136,35 +149,43 @@ def _theory(curve: Curve, metric: str, i: int, group: tuple[int, ...]) -> np.nda
 
 
 class _Runs(NamedTuple):
+    """Runs of one size: what stands for the settled ones at each point, with its bars, and all the others."""
+
     label: str
-    mean: np.ndarray
-    error: np.ndarray
+    shown: np.ndarray
+    loose: np.ndarray
     color: Any
     marker: str
     face: str = "white"
 
 
 def _runs(curve: Curve, metric: str, i: int, group: tuple[int, ...], style: _Style) -> list[_Runs]:
-    """The mean of one learner's runs and its standard error, for each size that has runs."""
+    """The runs of one learner, for each size that has some."""
     if f"{metric}_simulation" not in curve.dataset:
         return []
     runs = curve.simulation(metric).isel(learner=i)
-    mean, error, _ = over_seeds(group_mean(runs, group) if group else runs)
-    if "d" in curve.axes:
-        found = [_Runs("simulation", mean.values, error.values, style.color, style.marker)]
-    elif "d" not in runs.dims:
-        label = f"${curve.size_name} = {curve.sizes[0]}$" if curve.sizes else "simulation"
-        found = [_Runs(label, mean.values, error.values, style.color, style.marker)]
+    runs = group_mean(runs, group) if group else runs
+    settled = curve.settled.isel(learner=i)
+    if "d" in curve.axes or "d" not in runs.dims:
+        label = f"${curve.size_name} = {curve.sizes[0]}$" if curve.sizes and "d" not in curve.axes else "simulation"
+        found = [_Runs(label, *_drawn_apart(runs, settled), style.color, style.marker)]
     else:
         found = []
         shares = np.linspace(PALEST, 1, len(curve.sizes))
         for k, place in enumerate(np.argsort(curve.sizes)):
             marker = style.marker if group else MARKERS[k % len(MARKERS)]
-            parts = (part.isel(d=int(place)).values for part in (mean, error))
+            parts = _drawn_apart(runs.isel(d=int(place)), settled.isel(d=int(place)))
             label = f"${curve.size_name} = {curve.sizes[place]}$"
             # Markers of different sizes lie close to each other: one must not hide another.
             found.append(_Runs(label, *parts, color=tint(style.color, shares[k]), marker=marker, face="none"))
-    return [one for one in found if np.any(np.isfinite(one.mean))]
+    return [one for one in found if np.any(np.isfinite(one.shown[0])) or np.any(np.isfinite(one.loose))]
+
+
+def _drawn_apart(runs: Any, settled: Any) -> tuple[np.ndarray, np.ndarray]:
+    """What stands for the runs that settled at each point, with its bars, and the values of the others."""
+    kept, loose = (part.transpose(..., "seed").values for part in (runs.where(settled), runs.where(~settled)))
+    kept, loose = np.atleast_2d(kept), np.atleast_2d(loose)
+    return np.transpose([shown(row) for row in kept]), loose
 
 
 def _lonely(line: np.ndarray) -> np.ndarray:

@@ -11,13 +11,13 @@ from solvable.lab.grid.curves import computed, learning_curve
 from solvable.lab.grid.request import make_plan
 from solvable.lab.progress import stage
 from solvable.lab.study.findings import Study
+from solvable.lab.study.places import nearby_change, simulated_grid, visible
 from solvable.lab.study.plan import (
     Costs,
     Effort,
     affordable_size,
     exact_grid,
     last_alpha,
-    simulated_grid,
 )
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
@@ -61,15 +61,18 @@ def compute(
     if costs.amp * points > effort.theory_seconds:
         points = max(3, int(effort.theory_seconds / costs.amp))
         remarks.append(_SLOW_AMP)
-    ratios = simulated_grid(top, known.values(), points) if ratios is None else ratios
-    top = max(top, 1.02 * float(ratios[-1]))
+    asked = simulated_grid(top, visible(known), points) if ratios is None else ratios
+    top = top if ratios is None else max(top, 1.02 * float(ratios[-1]))
     learners = [BayesOptimal(), AMP()]
-    if costs.bayes * len(ratios) > 2 * effort.theory_seconds:
+    if costs.bayes * len(asked) > 2 * effort.theory_seconds:
         learners = [AMP()]
         remarks.append(_SLOW_BAYES)
     cost = costs.amp + (costs.bayes if len(learners) > 1 else 0.0)
-    grid = exact_grid(top, known.values(), ratios, int(effort.theory_seconds / cost))
+    grid = exact_grid(top, known.values(), asked, int(effort.theory_seconds / cost))
     exact = learning_curve(model, learners, progress=progress, marks=known, alpha=grid)
+    if ratios is None:
+        fine = len(grid) > 2 * len(asked)  # otherwise the curve does not show how steep it is
+        ratios = simulated_grid(top, visible(known), points, nearby_change(exact)) if fine else asked
     size = affordable_size(costs, len(ratios), effort, workers)
     d, seeds = d or size[0], seeds or size[1]
     runs = make_plan(model, AMP(), d, seeds, False, {"alpha": ratios}, lines=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable.core.digits import rounded
 from solvable.lab.curve import Agreement, Curve
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis
@@ -37,18 +38,13 @@ class Study:
 
     @property
     def agreement(self) -> list[Agreement]:
-        """How far theory and simulation are apart, for each metric judged.
-
-        Deviations are counted in standard errors; a dimension d shifts a metric by about 1/d of its size, which is
-        added in quadrature.
-        """
+        """Whether the runs agree with theory, for each metric judged (see `Curve.agreement`)."""
         found = []
         if self.simulated is None:
             return found
         for metric in JUDGED:
-            scale = float(np.nanmax(np.abs(self.exact.theory(metric).values)))
             try:
-                found.append(self.simulated.agreement(metric, resolution=scale / self.d))
+                found.append(self.simulated.agreement(metric))
             except ValueError:  # fewer than two runs at every point
                 continue
         return found
@@ -66,8 +62,15 @@ class Study:
             "files": [str(path) for path in self.files],
         }
 
+    def threshold_in_words(self, value: float) -> str:
+        """A threshold to the digits that are known: those of the staircase have an error."""
+        error = next((step.error for step in self.diagnosis.staircase if step.alpha == value), 0.0)
+        return rounded(value, error)
+
     def __str__(self) -> str:
-        marks = [f"  {name.replace('_', ' '):24s}{value:.6g}" for name, value in self.thresholds.items()]
+        marks = [
+            f"  {name.replace('_', ' '):24s}{self.threshold_in_words(value)}" for name, value in self.thresholds.items()
+        ]
         compared = [f"AMP at d = {self.d}, {self.seeds} runs at each point", *(f"  {one}" for one in self.agreement)]
         written = [f"written: {path}" for path in self.files]
         return "\n".join([str(self.diagnosis), "thresholds in alpha = n/d", *marks, *compared, *self.remarks, *written])

@@ -1,6 +1,6 @@
-"""Where a study looks and how much it computes: the sample ratios, the dimension and the number of runs.
+"""How much a study computes: the range and the number of its sample ratios, the dimension and the number of runs.
 
-The ratios span the thresholds. A typed target of three projections can be a thousand times slower than one of one
+A typed target of three projections can be a thousand times slower than one of one
 projection, and a study has to end while its reader still waits. So work is counted in the seconds that it takes an
 ordinary core, known for each kind of channel: no clock is read, and a busy machine makes the same study, later.
 """
@@ -22,7 +22,7 @@ from solvable.core.model import Model
 from solvable.models.index import MultiIndex
 from solvable.verbs.predict import predict
 
-BEYOND = 1.6
+BEYOND = 2.0
 """A study looks this many times farther than the last threshold."""
 
 _SPANS = (1.0, 1.5, 2.25)
@@ -42,12 +42,12 @@ class Effort:
     """
 
     theory_seconds: float = 25.0
-    run_seconds: float = 60.0
-    sizes: tuple[tuple[int, int], ...] = ((500, 8), (500, 6), (500, 4), (500, 3), (300, 3), (200, 3))
-    points: int = 7
+    run_seconds: float = 75.0
+    sizes: tuple[tuple[int, int], ...] = ((500, 32), (500, 16), (300, 16), (200, 16), (200, 8))
+    points: int = 5
 
 
-QUICK = Effort(theory_seconds=5.0, run_seconds=8.0, sizes=((300, 4), (300, 3), (200, 3)), points=5)
+QUICK = Effort(theory_seconds=5.0, run_seconds=16.0, sizes=((300, 16), (200, 16), (200, 8)), points=3)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,28 +98,13 @@ def _error_left(model: Model, alpha: float) -> float:
 def exact_grid(top: float, marks: Iterable[float], runs: np.ndarray, affordable: int) -> np.ndarray:
     """Sample ratios from 0 to `top` for the theory: those of the runs, and as many others as are affordable.
 
-    They are spread evenly, with a pair around each threshold, where curves may jump.
+    They are spread evenly, with a pair close to each threshold, where curves may jump.
     """
     more = min(affordable - len(runs), _FINEST)
     if more < 2:
         return np.unique([0.0, *runs])
     around = [mark * (1 + side) for mark in marks if 0 < mark < top for side in (-2e-3, 2e-3)]
     return np.unique(np.concatenate([np.linspace(0.0, top, more), runs, around]))
-
-
-def simulated_grid(top: float, marks: Iterable[float], points: int) -> np.ndarray:
-    """A handful of sample ratios for the runs, moved away from thresholds, where a finite dimension blurs all."""
-    marks = np.array([mark for mark in marks if 0 < mark < top])
-    gap = 0.4 * top / points
-    chosen = []
-    for alpha in top * np.arange(1, points + 1) / (points + 0.5):
-        near = marks[np.abs(marks - alpha) < gap]
-        if near.size:
-            sides = [mark + side * gap for mark in near for side in (-1, 1)]
-            free = [x for x in sides if np.min(np.abs(marks - x)) >= 0.99 * gap and 0 < x <= top]
-            alpha = min(free, key=lambda x: abs(x - alpha)) if free else alpha
-        chosen.append(float(f"{alpha:.3g}"))
-    return np.unique(chosen)
 
 
 def affordable_size(costs: Costs, points: int, effort: Effort, workers: int) -> tuple[int, int]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from solvable.core.digits import rounded
 from solvable.core.version import installed_version
-from solvable.lab.curve import Agreement
-from solvable.lab.curve.entries import entry_groups, group_mean
+from solvable.lab.study.comparison import comparison
 from solvable.lab.study.document import Block, Code, Heading, Line, Listing, Paragraph, Picture, Table
 from solvable.lab.study.figure import reached_by_amp
 from solvable.models.index.diagnosis.text import directions_text
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from solvable.lab.curve import Curve
     from solvable.lab.study.findings import Study
     from solvable.models.index.diagnosis import Diagnosis
-
-_UNLIKELY = 0.01
-"""Theory and simulation are said to agree unless the worst deviation is less probable than this."""
 
 _THRESHOLDS = {
     "weak_recovery": "AMP begins to learn",
@@ -43,7 +40,7 @@ def report(study: Study, png: bytes) -> list[Block]:
         *(Paragraph([remark]) for remark in study.remarks),
         *_steps(study.diagnosis),
         *_thresholds(study),
-        *_comparison(study),
+        *comparison(study),
         *_reproduce(study),
     ]
 
@@ -58,11 +55,12 @@ def _answer(study: Study) -> list[Block]:
         Code(f"y = {found.target}{noise}"),
         f", a function of {inputs} of Gaussian inputs of dimension d, learned from n = alpha d samples.",
     ]
+    start = rounded(found.alpha_weak, found.uncertainty)
     meaning = {
         "trivial": "The target is trivial: AMP learns from any number of samples proportional to d, in its first step.",
-        "easy": f"The target is easy: AMP starts to learn at n = {found.alpha_weak:.6g} d samples.",
+        "easy": f"The target is easy: AMP starts to learn at n = {start} d samples.",
         "hard": "The target is hard: no number of samples proportional to d suffices for AMP or any other known "
-        f"efficient method; n of order {exponent_in_words(found.generative_exponent)} is needed. AMP's curve is flat.",
+        f"efficient method; {exponent_in_words(found.generative_exponent)}. AMP's curve is flat.",
     }[found.verdict]
     return [Paragraph(setting), Paragraph([meaning, _unlearned(study), " ", _against_kernels(study)])]
 
@@ -80,25 +78,32 @@ def _against_kernels(study: Study) -> str:
     errors = study.kernel_errors
     alpha, reached = reached_by_amp(study.exact)
     left = reached / errors[0]
+    kernel = "a kernel or random-feature method"
     if left > 0.995:
-        return f"A kernel or random-feature method learns nothing up to {_samples(errors < 0.995 * errors[0])} samples."
+        learns = errors < 0.995 * errors[0]
+        upto = f"up to {_samples(learns)} samples" if learns.any() else f"at any {_looked_at(errors)}"
+        return f"{kernel[0].upper()}{kernel[1:]} learns nothing {upto}."
     amp = "learns it completely" if left < 1e-4 else f"explains all but {100 * left:.2g}% of the variance of the label"
-    needed = _samples(errors <= max(reached, 1e-9 * errors[0]))
-    return (
-        f"At alpha = {alpha:.3g} AMP {amp}; a kernel or random-feature method needs more than {needed} samples to do "
-        "as well."
-    )
+    enough = errors <= max(reached, 1e-9 * errors[0])
+    needed = f"needs more than {_samples(enough)} samples to do as well"
+    if not enough.any():
+        needed = f"does not do as well at any {_looked_at(errors)}"
+    return f"At alpha = {alpha:.3g} AMP {amp}; {kernel} {needed}."
 
 
 def _samples(enough: np.ndarray) -> str:
     """The power of d that a kernel method must exceed, given whether each degree is enough."""
-    degree = int(np.argmax(enough)) if enough.any() else len(enough)
+    degree = int(np.argmax(enough))
     return "d" if degree == 1 else f"d^{degree}"
+
+
+def _looked_at(errors: np.ndarray) -> str:
+    return f"power of d that was looked at, up to d^{len(errors)}"
 
 
 def _caption(study: Study) -> str:
     each = ", for each direction k," if study.exact.has_entries("overlap") else ""
-    runs = "" if study.simulated is None else f"; markers: AMP at d = {study.d}, mean and standard error of the runs"
+    runs = "" if study.simulated is None else f"; markers: AMP at d = {study.d}, {_markers(study.simulated)}"
     return (
         f"Left: overlap with the truth{each} against alpha = n/d, theory as lines{runs}; dotted: thresholds. "
         "Right: generalization error of a kernel method against kappa = log n / log d, and what AMP reaches at "
@@ -106,10 +111,23 @@ def _caption(study: Study) -> str:
     )
 
 
+def _markers(simulated: Curve) -> str:
+    """What the markers are."""
+    settled = simulated.settled.values
+    mean = f"mean and standard error of the {'runs' if settled.all() else 'runs that settled'}"
+    return mean if settled.all() else f"{mean}; crosses: the others, one by one"
+
+
 def _steps(found: Diagnosis) -> list[Block]:
     """Which directions are learned, in which order, from how many samples, and by whom."""
     rows = [
-        [str(i), directions_text(step.directions), ratio_in_words(step.alpha), error_in_words(step.error), step.kind]
+        [
+            str(i),
+            directions_text(step.directions),
+            ratio_in_words(step.alpha, step.error),
+            error_in_words(step.error),
+            step.kind,
+        ]
         for i, step in enumerate(found.staircase, start=1)
     ]
     return [
@@ -148,7 +166,7 @@ def _thresholds(study: Study) -> list[Block]:
     rows = [
         [
             " = ".join(name.replace("_", " ") for name in names),
-            ratio_in_words(value),
+            ratio_in_words(value, errors.get(value, 0.0)),
             error_in_words(errors.get(value, 0.0)),
             _meaning(study, value, names),
         ]
@@ -166,62 +184,6 @@ def _meaning(study: Study, value: float, names: list[str]) -> str:
     if kind == "step":
         return f"AMP begins to learn {directions_text(study.diagnosis.staircase[int(number) - 1].directions)}"
     return _THRESHOLDS.get(names[0], "")
-
-
-def _comparison(study: Study) -> list[Block]:
-    heading = Heading(["Theory against simulation"])
-    if study.simulated is None:
-        return [heading, Paragraph(["There was no time for a single run of AMP; ask for a smaller d."])]
-    verdict = [_judged(found, study.d) for found in study.agreement]
-    if not verdict:
-        verdict = ["Two runs at a point are needed to judge the agreement."]
-    note = "Points are kept away from the thresholds, where a finite dimension blurs every transition."
-    count = study.simulated.summary("generalization_error")[2].values
-    if count.min() < study.seeds:
-        note += f" Time ran out: {count.min()} to {count.max()} of {study.seeds} runs at each point were made."
-    return [heading, Paragraph([" ".join(verdict)]), _table(study.simulated), Paragraph([note])]
-
-
-def _judged(found: Agreement, d: int) -> str:
-    name = found.metric.replace("_", " ")
-    at = f"alpha = {found.at['alpha']:g}"
-    size = f"{found.deviation:.1f} standard errors, at {at}"
-    if found.chance > _UNLIKELY:
-        return f"The {name} agrees with theory: the largest of {found.points} deviations is {size}."
-    numbers = f"theory {found.theory:.4g}, simulation {found.simulation:.4g} ± {found.standard_error:.2g}"
-    if abs(found.theory - found.simulation) < 1 / math.sqrt(d):
-        return f"The {name} is near theory: it deviates most by {size} ({numbers}), less than 1/sqrt(d)."
-    return f"The {name} DIFFERS from theory by {size} ({numbers})."
-
-
-def _table(curve: Curve) -> Table:
-    """Theory and simulation of AMP, point by point."""
-    columns, cells = ["alpha"], [[f"{alpha:g}" for alpha in curve.dataset["alpha"].values]]
-    groups = entry_groups(curve, "overlap") if curve.has_entries("overlap") else [()]
-    for group in groups:
-        name = f"overlap {', '.join(map(str, group))}".strip()
-        theory, runs = curve.theory("overlap"), curve.simulation("overlap")
-        columns, cells = _with_metric(
-            columns, cells, name, *((group_mean(part, group) if group else part) for part in (theory, runs))
-        )
-    error = "generalization_error"
-    columns, cells = _with_metric(columns, cells, "error", curve.theory(error), curve.simulation(error))
-    return Table(columns, list(zip(*cells, strict=True)))
-
-
-def _with_metric(columns, cells, name, theory, runs) -> tuple[list[str], list[list[str]]]:
-    from solvable.lab.curve import over_seeds
-
-    mean, error, _ = over_seeds(runs.isel(learner=0))
-    simulated = [_measured(m, e) for m, e in zip(mean.values, error.values, strict=True)]
-    expected = [f"{value:.4f}" for value in theory.isel(learner=0).values]
-    return [*columns, f"{name}, theory", f"{name}, simulation"], [*cells, expected, simulated]
-
-
-def _measured(mean: float, error: float) -> str:
-    if math.isnan(mean):
-        return ""
-    return f"{mean:.4f}" if math.isnan(error) else f"{mean:.4f} ± {error:.4f}"
 
 
 def _reproduce(study: Study) -> list[Block]:
@@ -242,11 +204,11 @@ def _command(study: Study) -> str:
     return f"solvable study {noise}--d {study.d} --seeds {study.seeds} {listed}-- {shlex.quote(text)}"
 
 
-def ratio_in_words(alpha: float) -> str:
-    """A threshold in alpha = n/d."""
+def ratio_in_words(alpha: float, error: float = 0.0) -> str:
+    """A threshold in alpha = n/d, to the digits that its error leaves."""
     if alpha == 0:
         return "any alpha > 0"
-    return f"{alpha:.6g}" if math.isfinite(alpha) else "no alpha"
+    return rounded(alpha, error) if math.isfinite(alpha) else "no alpha"
 
 
 def error_in_words(error: float) -> str:
@@ -256,4 +218,6 @@ def error_in_words(error: float) -> str:
 
 def exponent_in_words(generative_exponent: float) -> str:
     """The samples that a hard target needs."""
-    return f"d^{generative_exponent / 2:g}" if math.isfinite(generative_exponent) else "a high power of d"
+    if math.isfinite(generative_exponent):
+        return f"n of order d^{generative_exponent / 2:g} is needed"
+    return "no power of d that was looked at is enough"

@@ -15,6 +15,7 @@ from solvable.core.checks import check_count, real_array
 from solvable.core.errors import bad_parameter
 from solvable.lab.curve.files import save_dataset
 from solvable.lab.files import write_together
+from solvable.lab.grid.crews import check_executor
 from solvable.lab.progress import stage
 from solvable.lab.study.compute import compute
 from solvable.lab.study.findings import Study
@@ -38,9 +39,9 @@ def study(
 
     **Arguments:** `target`, anything `MultiIndex` takes, or a `MultiIndex`; `noise`, the variance of the label's noise;
     `out`, the folder, made if need be; `d` and `seeds`, the dimension and the number of runs of AMP at each point (500
-    and 8 where that takes less than a minute, smaller for slow targets); `alpha`, where to simulate (a few ratios
-    around the thresholds unless told); `quick`, for less of everything; `executor`, any `concurrent.futures` executor
-    for the runs, with its number of `workers`.
+    and at least 16 where that takes about a minute, smaller for slow targets); `alpha`, where to simulate (a few ratios
+    away from AMP's thresholds unless told); `quick`, for less of everything; `executor`, any `concurrent.futures`
+    executor for the runs, with its number of `workers`.
 
     **Returns:** a `Study`. Files are replaced together at the end, so an interrupted study leaves an earlier one whole.
     """
@@ -58,6 +59,7 @@ def study(
         with ThreadPoolExecutor(1) as alone:
             found = compute(model, d, seeds, ratios, effort, alone, 1, progress)
     else:
+        check_executor(executor)
         found = compute(model, d, seeds, ratios, effort, executor, workers, progress)
     with stage("figure and report", progress):
         return _written(found, folder)

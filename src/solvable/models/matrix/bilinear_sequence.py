@@ -18,6 +18,7 @@ import numpy as np
 
 from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter, checked_variance
+from solvable.core.memory import check_memory
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
 from solvable.engine.cosines import cosines_of
@@ -28,8 +29,6 @@ from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import Instance, TwoSided
 from solvable.models.matrix.model import checked_ratio, posterior_mean
-
-_MOST_BYTES = 4e9
 
 
 class BilinearData(NamedTuple):
@@ -82,10 +81,9 @@ class BilinearSequence(TwoSided):
         if min(L, r) < 1:
             least = 1 / min(float(self.beta), float(self.rho))
             raise bad_parameter("d", d, f"at least {least:g}, so that there is a token and a rank of one")
-        n = max(1, round(axes["alpha"] * d * L))
-        if 8.0 * n * d * L > _MOST_BYTES:
-            takes = f"smaller: the inputs, {n} x {d * L} numbers, would take {8e-9 * n * d * L:.1f} GB"
-            raise bad_parameter("d", d, f"{takes}, and the limit is {1e-9 * _MOST_BYTES:.0f} GB")
+        count = max(1.0, axes["alpha"] * d * L)
+        check_memory(8.0 * count * d * L, f"the inputs, {count:.4g} x {d * L} numbers,", "d", d)
+        n = round(count)
         S = rng.standard_normal((d, r)) @ rng.standard_normal((r, L))
         S *= np.sqrt(S.size / np.sum(S**2))
         X = rng.standard_normal((n, d * L))

@@ -26,7 +26,9 @@ import equinox as eqx
 import numpy as np
 
 from solvable.core.axis import Axis
+from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter, checked_variance
+from solvable.core.memory import check_memory
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
 from solvable.engine.cosines import cosine_error, cosines, cosines_of
@@ -90,7 +92,11 @@ class MatrixModel(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> MatrixData:
         """A teacher, n = round(alpha d^2) features (at least one) and their labels."""
-        n = max(1, round(axes["alpha"] * d**2))
+        count = max(1.0, axes["alpha"] * float(d) ** 2)
+        # Gaussian features are drawn again when they are needed, a block at a time.
+        kept = count * (d if self.features == "quadratic" else 1)
+        check_memory(8.0 * (kept + 4.0 * d * d), f"{count:.4g} samples of matrices of size {d}", "d", d)
+        n = round(count)
         truth, width = self.teacher(rng, d)
         operator = FEATURES[self.features](rng, n, d)
         labels = operator.forward(truth) + np.sqrt(float(self.noise)) * rng.standard_normal(n)
@@ -219,14 +225,7 @@ class QuadraticNetwork(MatrixModel):
 
 def checked_ratio(name: str, value: object, meaning: str) -> float:
     """A positive number, or a `ValueError` that says what it means."""
-    takes = f"a positive number, {meaning}"
-    try:
-        number = float(value)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
-        raise bad_parameter(name, value, takes) from None
-    if not (np.isfinite(number) and number > 0):
-        raise bad_parameter(name, value, takes)
-    return number
+    return real_number(name, value, f"a positive number, {meaning}", lambda x: x > 0)
 
 
 class MatrixSensing(MatrixModel):

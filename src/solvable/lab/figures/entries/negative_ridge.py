@@ -101,7 +101,7 @@ def best(name: str, ratios: np.ndarray) -> list[float]:
 def best_of_runs(found: Material, name: str) -> Estimate:
     """The best strength of the runs."""
     errors = _errors(found, name)
-    return lowest(errors["penalty"].values, errors.values)
+    return lowest(errors["penalty"].values, errors.values, found.curves[f"runs_{name}"].sizes[0])
 
 
 def _errors(found: Material, name: str):

@@ -59,7 +59,8 @@ def ridge(strength: float):
 
 def error_of_runs(found: Material, name: str, alpha: float) -> Estimate:
     """The mean error of runs without penalty."""
-    return mean(largest(found, f"runs_{name}").simulation(METRIC).isel(learner=0).sel(alpha=alpha))
+    runs = largest(found, f"runs_{name}")
+    return mean(runs.simulation(METRIC).isel(learner=0).sel(alpha=alpha), runs.sizes[0])
 
 
 def draw(found: Material, verdicts):

@@ -107,7 +107,8 @@ def error_at(found: Material, name: str) -> float:
 
 def error_of_runs(found: Material, name: str) -> Estimate:
     """The mean error of the runs there."""
-    return mean(found.values["runs"][name][np.searchsorted(found.values["ratios"], AT)])
+    (d,) = found.sizes["runs"]["d"]
+    return mean(found.values["runs"][name][np.searchsorted(found.values["ratios"], AT)], d)
 
 
 def draw(found: Material, verdicts):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from solvable.channels.exponents import MAX_ORDER
+from solvable.core.digits import rounded, with_error
 
 if TYPE_CHECKING:
     from solvable.models.index.diagnosis import Diagnosis, Step
@@ -21,7 +22,7 @@ def report(found: Diagnosis) -> str:
     lines = [
         f"y = {found.target}{noise}: {found.verdict}",
         f"  {_meaning(found)}",
-        f"  weak-recovery threshold   {_with_error(found.alpha_weak, found.uncertainty)}",
+        f"  weak-recovery threshold   {with_error(found.alpha_weak, found.uncertainty)}",
         f"  information exponent      {_exponent(found.information_exponent)}   (gradient methods on the label)",
         f"  generative exponent       {_exponent(found.generative_exponent)}   (after any transformation of it)",
     ]
@@ -50,7 +51,7 @@ def step_line(step: Step) -> str:
     """A step of the staircase in words."""
     when = {
         "trivial": "at any alpha > 0" if step.alpha == 0 else f"at once, above alpha = {step.alpha:.6g}",
-        "easy": f"above alpha = {_with_error(step.alpha, step.error)}",
+        "easy": f"above alpha = {with_error(step.alpha, step.error)}",
         "hard": "not from n = alpha d samples",
     }[step.kind]
     return f"{directions_text(step.directions):32s} {step.kind}, {when}"
@@ -77,17 +78,10 @@ def _meaning(found: Diagnosis) -> str:
     if found.verdict == "trivial":
         return "learned at any alpha > 0, in one step of AMP"
     if found.verdict == "easy":
-        return f"learned for n > {found.alpha_weak:.6g} d samples"
+        return f"learned for n > {rounded(found.alpha_weak, found.uncertainty)} d samples"
     if math.isfinite(found.generative_exponent):
         return f"not learned from n = alpha d; n of order d^{found.generative_exponent / 2:g} is needed"
     return "no trace of it in the labels up to the degree searched: not learned by any known method"
-
-
-def _with_error(value: float, error: float) -> str:
-    if not math.isfinite(value) or error < 1e-9 * max(value, 1.0):
-        return f"{value:.6g}"
-    digits = min(max(0, 1 - math.floor(math.log10(error))), 9)
-    return f"{value:.{digits}f} +- {error:.1g}"
 
 
 def _exponent(value: float) -> str:

@@ -79,10 +79,19 @@ def spectral_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> t
     likelihood to second order, $\exp(z^T T z/2)$ [mondelli2021approximate]. Without anything to learn the start is
     noise, which needs no term.
     """
+    found = informative_start(model, data, rng)
+    return found or (uninformed_start(rng, *data.truth.shape), np.zeros((len(data.y), data.truth.shape[1])))
+
+
+def informative_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+    """`spectral_start` where the eigenvectors carry something, None where they do not, or the data are not numbers."""
+    if not (np.isfinite(data.X).all() and np.isfinite(data.y).all()):
+        return None
+    law, alpha = law_of(model.channel), np.array(len(data.y) / len(data.truth))
+    if not any(block_spectrum(law, block, "symmetric", alpha).learned for block in label_blocks(law)):
+        return None
     found = spectral_estimate(model, "symmetric", data, rng)
-    if not np.any(found.Q) or not found.converged:
-        return uninformed_start(rng, *data.truth.shape), np.zeros_like(found.Omega)
-    return found.W, data.X @ found.W - found.Omega
+    return (found.W, data.X @ found.W - found.Omega) if found.converged else None
 
 
 def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.Generator) -> SpectralEstimate:
