@@ -94,7 +94,7 @@ def main() -> None:
     model, learner = LinearRegression(noise=0.25), Ridge(penalty=1.0)
     print(sv.predict(model, learner, alpha=2.0))
     print(sv.simulate(model, learner, alpha=2.0, d=500, seed=0))
-    curve = sv.learning_curve(model, learner, alpha=np.array([0.5, 1.0, 2.0, 4.0]), d=300, seeds=8)
+    curve = sv.learning_curve(model, learner, alpha=np.array([0.5, 1.0, 2.0, 4.0]), d=300, seeds=32)
     print(curve.agreement("generalization_error"))
     best = sv.optimize(model, learner, over="penalty", alpha=2.0)
     print(f"best penalty {best.value:.6f} (the noise is {model.noise})")

@@ -73,7 +73,7 @@ def test_values(text, z, expected):
         ("z + zz", 5, "did you mean"),
         ("1 + sinn(z)", 5, "did you mean sin?"),
         ("ln(z)", 1, "did you mean log?"),
-        ("z5", 1, "the variables are z"),
+        ("z5", 1, "the variables are z (= z1), z2, z3 and, to diagnose, z4"),
         ("z0", 1, "the variables are z"),
         ("he9(z)", 1, "write he(9, z)"),
         ("z^2", 2, "write a power as z**2"),

@@ -34,7 +34,7 @@ UNIT = Range(0.0, 1.0, 1e-5)
 SIGNED = Range(-1.0, 1.0, 1e-5)
 NOT_NEGATIVE = Range(0.0)
 _NAMED = {
-    "cosine": SIGNED,
+    "cosine": SIGNED._replace(floor=math.sqrt(UNIT.floor)),  # as well known as its square
     "squared_overlap": UNIT,
     "rank": UNIT,
     "active_fraction": UNIT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,16 @@ import numpy as np
 from solvable.core.status import Status
 
 
-class _Metrics:
+class _Metrics(Mapping[str, Any]):
+    """A mapping from the names of metrics to their values: `dict(prediction)`, `"cosine" in prediction`."""
+
     metrics: dict[str, Any]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
 
     def __getitem__(self, metric: str) -> Any:
         try:

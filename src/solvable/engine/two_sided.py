@@ -22,6 +22,7 @@ from solvable.core.ranges import SIGNED, UNIT, Range, usual_range
 from solvable.core.registry import simulation, theory, thresholds_of
 from solvable.core.results import Outcome, Prediction
 from solvable.engine.amp import AMPReport, amp, uninformed_start
+from solvable.engine.cosines import cosine_error, cosines, cosines_of
 from solvable.engine.operators import Operator
 from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.sides import BayesOutput, BayesSignal, Evolution, OutputDenoiser, SignalDenoiser
@@ -139,14 +140,16 @@ class TwoSided(Model):
     def prediction(self, points: FixedPoints) -> Prediction:
         """The metrics at fixed points of one overlap, weights of unit variance: overlap q and estimation error V."""
         q, V, qhat = (part[:, 0, 0] for part in (points.overlap, points.variance, points.field))
-        metrics = {"overlap": q, "squared_overlap": q, "estimation_error": V}
+        metrics = {"overlap": q, **cosines(q, q, 1.0), "estimation_error": V}
+        uncertainty = {name: points.uncertainty for name in metrics}
+        uncertainty["cosine"] = cosine_error(q, points.uncertainty)
         return Prediction(
             metrics=metrics,
             order_parameters={"q": q, "qhat": qhat, "free_entropy": points.free_entropy},
             status=points.status,
             residual=points.residual,
             iterations=points.iterations,
-            uncertainty={name: points.uncertainty for name in metrics},
+            uncertainty=uncertainty,
         )
 
     def knowing_nothing(self) -> Prediction:
@@ -168,12 +171,13 @@ class TwoSided(Model):
         return found
 
     def scores(self, estimate: Any, data: Any, rng: np.random.Generator) -> dict[str, Any]:
-        """The metrics of an estimate of one direction; the sign counts unless `hides_sign`."""
+        """The metrics of a posterior mean of one direction; the sign counts unless `hides_sign`."""
         truth = np.asarray(data.truth)
-        m, q, scale = (float(np.mean(a * b)) for a, b in ((estimate, truth), (estimate, estimate), (truth, truth)))
-        m = abs(m) if self.hides_sign() else m
-        squared = m**2 / (q * scale) if q * scale > 0 else 0.0
-        return {"overlap": m, "squared_overlap": squared, "estimation_error": q - 2 * m + scale}
+        if self.hides_sign() and np.vdot(estimate, truth) < 0:
+            estimate = -estimate
+        error = float(np.mean((estimate - truth) ** 2))
+        overlap = float(np.mean(estimate * truth))
+        return {"overlap": overlap, **cosines_of(estimate, truth), "estimation_error": error}
 
     def hides_sign(self) -> bool:
         """Whether the labels of w* and of -w* have the same law, so that the sign of an estimate means nothing."""
@@ -208,7 +212,7 @@ def thresholds(model: TwoSided) -> Thresholds:
     With several projections also `step_2`, ... where the next directions of the staircase are learned.
     """
     unit = float(model.gain(**{model.axis_names[0]: 1.0}))
-    return Thresholds({name: value / unit for name, value in model.solver().thresholds().items()})
+    return model.solver().thresholds().divided(unit)
 
 
 @simulation(TwoSided, AMP, references=("rangan2011generalized", "aubin2018committee"))

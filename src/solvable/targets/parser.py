@@ -49,7 +49,7 @@ _CHARACTER_HINTS = {
     "^": "write a power as z**2",
     "&": "write 'and' as a product of comparisons: (z > 0) * (z < 1)",
     "|": "write 'or' with max: max(z < 0, z > 1), or use abs(z)",
-    "[": "write the projections as z1, z2, z3, z4",
+    "[": "write the projections as z1, z2, z3",
     "%": "there is no remainder here",
     ":": "a formula has no lambda, slice or assignment",
     "'": "a formula has no strings",
@@ -112,7 +112,7 @@ class _Parser:
         tree = self.syntax_tree()
         expression = self.convert(tree.body, 0)
         if not expression.projections:
-            self.fail("the formula is a constant: it must use z (or z1, z2, z3, z4)", self.start)
+            self.fail("the formula is a constant: it must use z (or z1, z2, z3)", self.start)
         return expression
 
     def check_characters(self) -> None:
@@ -203,13 +203,13 @@ class _Parser:
     def unknown(self, kind: str, name: str) -> str:
         close = [_NAME_HINTS[name]] if name in _NAME_HINTS else difflib.get_close_matches(name.lower(), NAMES, 1)
         if re.fullmatch(r"z\d+", name):
-            return f"unknown variable '{name}': the variables are z (= z1), z2, z3 and z4"
+            return f"unknown variable '{name}': the variables are z (= z1), z2, z3 and, to diagnose, z4"
         if re.fullmatch(r"he\d+", name):
             return f"unknown function '{name}': write he({name[2:].lstrip('0') or 0}, z), with a degree of at most 20"
         shown = name if len(name) <= 30 else name[:27] + "..."
         if close:
             return f"unknown {kind} '{shown}': did you mean {close[0]}?"
-        known = ", ".join([*FUNCTIONS, "he"]) if kind == "function" else "z (= z1), z2, z3, z4 and pi"
+        known = ", ".join([*FUNCTIONS, "he"]) if kind == "function" else "z (= z1), z2, z3 and pi"
         return f"unknown {kind} '{shown}': the {kind}s are {known}"
 
     def comparison(self, node: ast.Compare, depth: int) -> Expression:

@@ -17,6 +17,7 @@ from solvable.core.ranges import guarded, offence
 from solvable.core.registry import TheoryEntry, find_theory
 from solvable.core.results import Prediction, leading_arrays, reshaped, stacked
 from solvable.core.status import Status
+from solvable.verbs.lookup import looked_up
 
 # What one point of a grid may raise without taking the others down. Errors about the pair or the parameters
 # (NotSolvable, TargetError, ValueError) concern every point and are never swallowed.
@@ -41,7 +42,7 @@ def predict(model: Model, learner: Learner, throw: bool = True, **axes: Any) -> 
     """
     check_model(model)
     check_learner(learner)
-    entry = find_theory(model, learner)
+    entry = looked_up(find_theory, model, learner)
     if is_traced(axes):
         return _traced(entry, model, learner, axes)
     drop_programs()

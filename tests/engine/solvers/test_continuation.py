@@ -13,6 +13,7 @@ from toys.outputs import LinearToy, ParityToy, PotentialToy, continued
 from solvable.channels.base import Average
 from solvable.channels.closed import Parity, Staircase
 from solvable.core.status import Status
+from solvable.engine.solvers.base import Thresholds
 from solvable.engine.solvers.branches import Point
 from solvable.engine.solvers.continuation import Continuation
 from solvable.numerics.cache import Cache
@@ -294,3 +295,10 @@ def test_what_is_recovered_exactly_lets_the_rest_be_learned():
     # With exact knowledge stable from alpha = 1 on, Bayes-optimal learning has it from there.
     best = evolution.optimal(np.array([1.02, 1.39]))
     np.testing.assert_allclose(best.overlap, [np.diag([1.0, 0, 0])] * 2, atol=1e-12)
+
+
+def test_thresholds_are_written_with_the_digits_that_their_error_leaves():
+    found = Thresholds(weak_recovery=3.68429, algorithmic=5.0, errors={"weak_recovery": 0.1})
+    assert str(found).split() == ["weak_recovery", "3.68", "algorithmic", "5"]
+    half = found.divided(2.0)
+    assert half == {"weak_recovery": 3.68429 / 2, "algorithmic": 2.5} and half.text("weak_recovery") == "1.84"

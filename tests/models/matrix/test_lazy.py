@@ -118,10 +118,11 @@ def test_without_samples_every_metric_and_its_uncertainty_are_the_limit():
     assert found["training_error"][0] == pytest.approx(3.3 / 9, rel=1e-12)
     assert found["estimation_error"][0] == 1.5 and found["training_loss"][0] == 0
     for name, value in found.metrics.items():
-        assert value[1] == pytest.approx(value[0], rel=1e-7, abs=1e-8)
+        # The cosine starts like sqrt(alpha).
+        assert value[1] == pytest.approx(value[0], rel=1e-7, abs=1e-4 if name == "cosine" else 1e-8)
         error = found.uncertainty[name]
         assert np.all(np.isfinite(error)) and np.all(error <= 1e-13 * np.maximum(value, 1e-9))
-        assert error[0] == pytest.approx(error[1], rel=30, abs=1e-20) and (error[0] > 0) == (value[0] > 0)
+        assert error[0] == pytest.approx(error[1], rel=30, abs=1e-18) and (error[0] > 0) == (value[0] > 0)
 
 
 def test_uncertainties_cover_the_rounding_error():

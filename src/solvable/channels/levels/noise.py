@@ -200,6 +200,8 @@ class _Builder:
             fibres(self.surface, axis, resolution.step, resolution.radius) for axis in range(self.surface.projections)
         ]
         curved = level_points(self.surface, grids, y[~flat], resolution.radius)
+        if not flat.any():
+            return curved
         # Flat values are the last labels of the rule.
         atom = len(self.rule.y) - len(self.rule.atoms) + np.searchsorted(self.rule.atoms, y[flat])
         sets = joined(curved, self.rule.sets.chosen(atom))

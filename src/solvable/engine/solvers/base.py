@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+
+from solvable.core.digits import rounded
 
 
 class Thresholds(dict[str, float]):
@@ -15,6 +19,22 @@ class Thresholds(dict[str, float]):
     ends of the (last) hard phase, where Bayes-optimal learning is better than AMP; without a hard phase both equal
     weak_recovery.
     """
+
+    errors: dict[str, float]
+    """The numerical errors of those that are known to have one."""
+
+    def __init__(self, *values: Any, errors: Mapping[str, float] | None = None, **named: float):
+        super().__init__(*values, **named)
+        self.errors = dict(errors or {})
+
+    def divided(self, unit: float) -> Thresholds:
+        """The same thresholds in another unit."""
+        errors = {name: error / unit for name, error in self.errors.items()}
+        return Thresholds({name: value / unit for name, value in self.items()}, errors=errors)
+
+    def text(self, name: str) -> str:
+        """A threshold to the digits that its error leaves."""
+        return rounded(self[name], self.errors.get(name, 0.0))
 
     @property
     def coincide(self) -> list[tuple[str, ...]]:
@@ -26,7 +46,7 @@ class Thresholds(dict[str, float]):
         return [tuple(names) for names in groups.values() if len(names) > 1]
 
     def __str__(self) -> str:
-        lines = [f"{name:24s}{value:.6g}" for name, value in self.items()]
+        lines = [f"{name:24s}{self.text(name)}" for name in self]
         lines += [f"({' = '.join(names)})" for names in self.coincide]
         return "\n".join(lines)
 

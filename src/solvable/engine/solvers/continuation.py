@@ -71,7 +71,9 @@ class Continuation(Solver):
     def thresholds(self) -> Thresholds:
         """weak_recovery, algorithmic and information_theoretic; step_2, .. for the later steps of the staircase; and
         specialization, where projections that the target does not distinguish come apart."""
-        return Thresholds(self._thresholds)
+        known = {step.alpha: step.error for step in self.steps}
+        errors = {name: known[value] for name, value in self._thresholds.items() if value in known}
+        return Thresholds(self._thresholds, errors=errors)
 
 
 def _ascending(gain: np.ndarray) -> tuple[float, ...]:

@@ -36,6 +36,10 @@ def page(findings: Sequence[Finding]) -> str:
         "- of a training error that becomes positive, the same read from above; ratios of matrix models are those of "
         "n to d(d+1), twice the number of unknowns, which d^2 is in the limit.",
         "",
+        "A verdict is on the computed value against the published one, then on the runs: they agree with what was "
+        "computed only if they would differ from a value that is wrong by 10 %; otherwise there are too few runs to "
+        "say.",
+        "",
         f"Made with solvable {installed_version()}, each figure by the command below it. With `--quick` runs are small "
         "and few; `solvable reproduce all --out gallery` makes this page.",
     ]

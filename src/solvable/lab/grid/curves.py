@@ -83,9 +83,9 @@ def phase_diagram(
     """A metric over two axes, each the name of an axis or of a numeric field with its values.
 
     **Arguments:** `x` and `y`, for instance `("alpha", grid)` and `("noise", grid)`; `metric`, what `.plot()` draws
-    (`overlap` unless told); `d` and `seeds` (4 unless told), to simulate as well; `marks`, whether to find the
-    thresholds along the model's first axis, where that is `x` or `y`, for each value of the other (this can take long);
-    the remaining axes, single numbers.
+    (`squared_overlap` unless told, where there is one); `d` and `seeds` (4 unless told), to simulate as well; `marks`,
+    whether to find the thresholds along the model's first axis, where that is `x` or `y`, for each value of the other
+    (this can take long); the remaining axes, single numbers.
 
     **Returns:** a `Curve`. Its variables `<name>_threshold` are the thresholds that vary over the diagram, NaN where
     one could not be found and infinite where there is none; the figure shows them as lines.

@@ -55,7 +55,7 @@ def draw_lines(curve: Curve, metric: str, ax: Axes, parts: Collection[str] = PAR
     titles = [str(title) for title in curve.dataset["title"].values]
     place = Places(np.array([0]), np.arange(len(titles)), titles) if axis is None else places(curve, axis)
     order, categories = place.order, place.names is not None
-    thresholds = curve.thresholds.values() if axis is not None and axis == curve.model_axis else ()
+    thresholds = curve.thresholds if axis is not None and axis == curve.model_axis else {}
     for i, group, style in _series(curve, metric, ax):
         name = ", ".join([titles[i], "{}", *([_entries(group)] if group else [])])
         x = place.positions if axis is not None else np.array([i])

@@ -22,7 +22,7 @@ from solvable.core.model import Model
 from solvable.models.index import MultiIndex
 from solvable.verbs.predict import predict
 
-BEYOND = 1.6
+BEYOND = 2.0
 """A study looks this many times farther than the last threshold."""
 
 _SPANS = (1.0, 1.5, 2.25)

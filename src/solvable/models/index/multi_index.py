@@ -54,13 +54,13 @@ class MultiIndex(TwoSided):
 
     scaling: ClassVar[str] = "n = alpha d"
     definitions: ClassVar[dict[str, str]] = {
-        "overlap": "w_hat.w*/d for Bayes-optimal learning and AMP, where it equals |w_hat|^2/d; else the cosine. With "
-        "several projections the matrix W*^T W_hat/d, aligned over the target's symmetries",
+        "cosine": "<W_hat, W*> / (|W_hat| |W*|) over all entries, aligned over the target's symmetries",
+        "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
+        "overlap": "of a posterior mean w_hat.w*/d = |w_hat|^2/d; with several projections the matrix W*^T W_hat/d, "
+        "aligned over the target's symmetries (of Spectral too: the posterior mean given its eigenvectors)",
         "overlap_1": "overlap with the first projection, the first diagonal entry of the overlap matrix",
         "overlap_2": "overlap with the second projection",
         "overlap_3": "overlap with the third projection",
-        "squared_overlap": "squared cosine between w_hat and w*; equals the overlap for Bayes-optimal learning and "
-        "AMP; with several projections the share of the estimate that lies along the teacher",
         "estimation_error": "|W_hat - W*|^2 / d, up to the symmetries of the target, such as w* -> -w* for an even one",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",

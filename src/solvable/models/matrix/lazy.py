@@ -30,6 +30,7 @@ from solvable.core.model import Learner
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
 from solvable.core.status import Status
+from solvable.engine.cosines import cosines
 from solvable.engine.erm.closed import ridge_regression
 from solvable.engine.operators import Features
 from solvable.models.matrix.model import MatrixData, MatrixModel, errors
@@ -76,7 +77,7 @@ def _metrics(Q: Any, noise: Any, penalty: Any, alpha: Any) -> tuple[dict[str, ja
     # Where the labels are fitted the residuals vanish, however large D is.
     fit = jnp.where(left == 0, 0.0, D * left * left)  # in this order, since left**2 may underflow
     unseen = (2 * Q + noise) * (penalty / (1 + penalty)) ** 2  # fit/alpha as alpha falls to 0
-    metrics = {
+    metrics = cosines(k * Q, k**2 * (Q + D), Q) | {
         "estimation_error": mse,
         "generalization_error": 2 * mse,
         "training_error": jnp.where(sampled, fit / jnp.where(sampled, alpha, 1.0), unseen),
@@ -89,6 +90,8 @@ def _metrics(Q: Any, noise: Any, penalty: Any, alpha: Any) -> tuple[dict[str, ja
     fit_blur = fit * (steep + 4 * alpha / jnp.where(left > 0, left, 1.0)) + lost * steep * left
     share = fit_blur / jnp.where(sampled, alpha, 1.0)
     errors = {
+        "cosine": metrics["cosine"] * steep,
+        "squared_overlap": 2 * metrics["squared_overlap"] * steep,
         "estimation_error": blur,
         "generalization_error": 2 * blur,
         "training_error": jnp.where(sampled, share, unseen),

@@ -23,7 +23,11 @@ FEW = 1e-7
 
 
 class FewSamples(NamedTuple):
-    """D, theta, b = 2 alpha - Df, rank, K and mse at each alpha; the error of mse, and that of the others over them."""
+    """D, theta, b = 2 alpha - Df, rank, K, mse, <S, A*>/d and |S|^2/d at each alpha.
+
+    `error` is that of mse, `relative_error` that of the others over them, to which `tilt` adds in the overlap: A* tilts
+    the eigenvectors of the noise towards its own by 1/delta.
+    """
 
     D: np.ndarray
     theta: np.ndarray
@@ -31,8 +35,11 @@ class FewSamples(NamedTuple):
     rank: np.ndarray
     K: np.ndarray
     mse: np.ndarray
+    overlap: np.ndarray
+    square: np.ndarray
     error: np.ndarray
     relative_error: np.ndarray
+    tilt: np.ndarray
 
 
 def few_samples(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> FewSamples:
@@ -42,7 +49,8 @@ def few_samples(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> Fe
     left = np.minimum(penalty / (4 * np.sqrt(2 * alpha * power)), 1.0)
     width = (15 * np.pi * alpha * (1 - left) / 4) ** 0.4
     K = (1 - left) * np.sqrt(alpha * power / 2)
-    mse = second + 2 / 7 * power * (1 - left) * width - 2 * mean * K
+    square = 2 / 7 * power * (1 - left) * width
+    mse = second + square - 2 * mean * K
     D = (mse + noise / 2) / (2 * alpha)
     delta = np.sqrt(D)
     theta = np.where(left < 1, delta * (2 - width), penalty / (4 * alpha))
@@ -55,6 +63,9 @@ def few_samples(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> Fe
         rank=2 / (3 * np.pi) * width**1.5,
         K=K,
         mse=mse,
+        overlap=mean * K,
+        square=square,
         error=(2 * abs(mean) * K + power * (1 - left) * width) * width + 1e-15 * power,
         relative_error=relative_error,
+        tilt=2 * second * K / delta,
     )

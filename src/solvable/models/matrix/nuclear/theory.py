@@ -8,6 +8,7 @@ theta is positive, above it theta = 0. Without noise S is then A* itself from th
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,6 +21,7 @@ from solvable.core.model import Learner
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.engine.cosines import cosines
 from solvable.engine.signals.trace import Thresholded, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
 from solvable.models.matrix.model import MatrixModel
@@ -29,7 +31,7 @@ from solvable.models.matrix.recovery import interpolation_point, least_trace_rec
 from solvable.spectra import Discrete, Law
 
 _ROUNDING = 5e-13
-METRICS: tuple[str, ...] = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
+ERRORS = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
 
 
 class NuclearNorm(Learner):
@@ -60,12 +62,15 @@ class NuclearNorm(Learner):
 
 
 class NuclearPoints(NamedTuple):
-    """The solution at each alpha: D, u, theta, b = 2 alpha - Df, the integrals, the metrics, how it ended."""
+    """The solution at each alpha: D, u, theta, b = 2 alpha - Df, m = <S, A*>/d, q = |S|_F^2/d, the integrals, the
+    metrics, how it ended."""
 
     D: np.ndarray
     u: np.ndarray
     theta: np.ndarray
     b: np.ndarray
+    m: np.ndarray
+    q: np.ndarray
     integrals: Thresholded
     metrics: dict[str, np.ndarray]
     residual: np.ndarray
@@ -124,11 +129,29 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
         label_variance = 2 * float(law.second_moment) + noise
         training_error = np.where(alpha > 0, fit / alpha, label_variance if penalty > 0 else 0.0)
     mse, K = found.integrals.mse, found.integrals.K
-    metrics = dict(zip(METRICS, (mse, 2 * mse, training_error, fit + penalty * K, found.integrals.rank), strict=True))
+    power, rank = float(law.second_moment), found.integrals.rank
+    m, q = overlap_and_square(power, mse, found.D, found.integrals.Df, theta, K, rank)
+    if few.any():
+        m[few], q[few] = limit.overlap, limit.square
+    errors = dict(zip(ERRORS, (mse, 2 * mse, training_error, fit + penalty * K, rank), strict=True))
+    metrics = cosines(m, q, power) | errors
     status = np.where(found.solved, int(Status.CONVERGED), int(Status.MAX_STEPS))
     return NuclearPoints(
-        found.D, found.u, theta, b, found.integrals, metrics, found.residual, status, found.evaluations
+        found.D, found.u, theta, b, m, q, found.integrals, metrics, found.residual, status, found.evaluations
     )
+
+
+def overlap_and_square(
+    power: float, mse: Any, D: Any, Df: Any, theta: Any, K: Any, rank: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""$\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$, with $e = D\,Df - \theta K$.
+
+    For the eigenvalues of S are f(x) = x - theta or 0, so that int x f = int f^2 + theta K, and E[A*|R] = x - 2 D h.
+    """
+    with np.errstate(invalid="ignore"):
+        known, more = power - mse, D * Df - theta * K
+        m, q = (np.where(rank > 0, np.maximum(known + part, 0.0), 0.0) for part in (more, 2 * more))
+    return m, q
 
 
 def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
@@ -192,11 +215,14 @@ def uncertainties(
     error_Df = error + _ROUNDING + points.residual
     from_Df = _response(points, alpha, 2 * points.theta * error_Df, np.zeros_like(alpha))
     from_mse = _response(points, alpha, np.zeros_like(alpha), error_mse)
-    total = {name: np.zeros_like(alpha) for name in METRICS}
+    total = {name: np.zeros_like(alpha) for name in points.metrics}
     for dD, dtheta in (from_Df, from_mse):
         for name, change in _changes(points, penalty, alpha, dD, dtheta, 0.0).items():
             total[name] += np.abs(change)
     total["rank"] += error_Df
+    error_m = error_mse + (D + np.where(solved, points.theta, 0.0) * np.sqrt(scale)) * error_Df
+    for name, change in _turned(points, error_m, -2 * error_m).items():
+        total[name] += np.abs(change)
     total["training_loss"] += penalty * error_Df * np.sqrt(scale)
     total = {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
     if few.any():
@@ -204,6 +230,10 @@ def uncertainties(
         for name, value in total.items():
             value[few] = limit.relative_error * points.metrics[name][few]
         total["estimation_error"][few], total["generalization_error"][few] = limit.error, 2 * limit.error
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tilt = np.where(limit.square > 0, limit.tilt / np.sqrt(limit.square * law.second_moment), 0.0)
+        total["cosine"][few] += tilt
+        total["squared_overlap"][few] += (2 * points.metrics["cosine"][few] + tilt) * tilt
     return total
 
 
@@ -230,7 +260,17 @@ def _changes(
         K = t.H * dD - t.rank * dtheta
         rank = t.density * ((theta - points.u) / D * dD - dtheta)
         loss = fit + penalty * K + dpenalty * t.K
-    return dict(zip(METRICS, (mse, 2 * mse, fit / alpha, loss, rank), strict=True))
+        more = t.Df * dD + 2 * D * (t.G * dD - t.H * dtheta) - t.K * dtheta - theta * K
+        errors = dict(zip(ERRORS, (mse, 2 * mse, fit / alpha, loss, rank), strict=True))
+    return _turned(points, more - mse, 2 * more - mse) | errors
+
+
+def _turned(points: NuclearPoints, dm: np.ndarray, dq: np.ndarray) -> dict[str, np.ndarray]:
+    """How the cosines change with m and q."""
+    cosine, there = points.metrics["cosine"], points.m > 0
+    with np.errstate(all="ignore"):
+        change = np.where(there, cosine * (dm / points.m - dq / (2 * points.q)), 0.0)
+    return {"cosine": change, "squared_overlap": 2 * cosine * change}
 
 
 def _width_share(width: Any, law: Law) -> float | None:
@@ -249,20 +289,26 @@ def _width_share(width: Any, law: Law) -> float | None:
 def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> Prediction:
     """The same for a network of fewer units than dimensions."""
     found = WidthTheory(law).solve(noise, penalty, share, alpha)
+    power = float(law.second_moment)
+    unseen = 2 * power + noise if penalty > 0 else 0.0
 
-    def metrics(mse: np.ndarray, fit: np.ndarray, reg: np.ndarray, rank: np.ndarray, unseen: float) -> dict:
+    def errors(part: Callable[[str], np.ndarray], unseen: float) -> dict[str, np.ndarray]:
         """`unseen` is the squared error of a single label."""
+        mse, fit = part("estimation_error"), part("fit")
         with np.errstate(divide="ignore", invalid="ignore"):
             training_error = np.where(alpha > 0, fit / alpha, unseen)
-        return dict(zip(METRICS, (mse, 2 * mse, training_error, fit + reg, rank), strict=True))
+        return dict(zip(ERRORS, (mse, 2 * mse, training_error, fit + part("reg"), part("rank")), strict=True))
 
-    names = ("estimation_error", "fit", "reg", "rank")
-    unseen = 2 * float(law.second_moment) + noise if penalty > 0 else 0.0
-    uncertainty = metrics(*(found[f"{name}_uncertainty"] for name in names), _ROUNDING * unseen)
+    turned = cosines(found["overlap"], found["square"], power)
+    cosine, squared = turned["cosine"], found["square"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        turn = found["overlap_uncertainty"] / np.sqrt(squared * power)
+        turn = np.where(squared > 0, turn + cosine * found["square_uncertainty"] / (2 * squared), 0.0)
+    uncertainty = {"cosine": turn, "squared_overlap": (2 * cosine + turn) * turn}
     return Prediction(
-        metrics=metrics(*(found[name] for name in names), unseen),
+        metrics=turned | errors(found.__getitem__, unseen),
         order_parameters={name: found[name] for name in ("delta", "theta", "epsilon")},
         status=found["status"],
         residual=found["residual"],
-        uncertainty=uncertainty,
+        uncertainty=uncertainty | errors(lambda name: found[f"{name}_uncertainty"], _ROUNDING * unseen),
     )
