@@ -30,11 +30,12 @@ MOST = 2**63 - 1
 def check_count(name: str, value: Any, least: int, most: int = MOST) -> int:
     """An integer of at least `least`, as a Python int (`True` and `3.0` are not integers)."""
     whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < least:
+    count = int(value) if whole else least - 1
+    if count < least:
         raise bad_parameter(name, value, f"an integer of at least {least}")
-    if value > most:
+    if count > most:
         raise bad_parameter(name, value, f"an integer of at most {most}")
-    return int(value)
+    return count
 
 
 def is_traced(tree: Any) -> bool:

@@ -41,7 +41,7 @@ def _refuse_undefined(target: Target) -> None:
     z *= np.minimum(1.0, RADIUS / np.linalg.norm(z, axis=1, keepdims=True))
     values = target.numpy(z)
     if target.expression is not None:
-        _refuse_hidden(target.expression, z.T, np.ones(len(z), bool))
+        _refuse_hidden(target.expression, list(z.T), np.ones(len(z), bool))
     for bad, what in ((np.isnan(values), "undefined (NaN)"), (np.isinf(values), "infinite")):
         if bad.any():
             nearest = z[bad][np.argmin(np.linalg.norm(z[bad], axis=1))]
@@ -50,7 +50,7 @@ def _refuse_undefined(target: Target) -> None:
             )
 
 
-def _refuse_hidden(node: Expression, z: np.ndarray, reached: np.ndarray) -> None:
+def _refuse_hidden(node: Expression, z: list[np.ndarray], reached: np.ndarray) -> None:
     """Refuse a comparison with a part that has no value where it is reached: its answer would be no property of g."""
     parts = [(argument, reached) for argument in node.arguments]
     if isinstance(node, Operation) and node.name in (*COMPARISONS, "step", "where"):
