@@ -259,9 +259,7 @@ def test_the_grid_reaches_beyond_the_last_threshold(monkeypatch):
         return last_alpha(sv.MultiIndex("abs(z)"), marks, Costs(0.01, 0.01, 0.3))
 
     assert last([0.5, 1.13, 1.0], {0.0: 1.0, 1.13: 0.0}) == pytest.approx(BEYOND * 1.13)
-    assert last([1.76], {0.0: 1.0, 1.76: 0.7, 4.0: 0.4}) == pytest.approx(
-        1.5 * BEYOND * 1.76
-    )  # little is learned before
+    assert last([1.76], {0.0: 1.0, 1.76: 0.7, 4.0: 0.4}) == pytest.approx(1.5 * BEYOND * 1.76)  # little before
     assert last([0.0], {0.0: 1.0, 1.5: 0.4}) == 2.0
     assert last([np.inf, 1.0], {0.0: 1.0}) == BEYOND and last([], {0.0: 1.0}) == 4.0
     grid = exact_grid(1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), 50)
