@@ -34,7 +34,7 @@ def test_theory_is_the_closed_form(example):
     alpha = np.array([0.0, 0.3, 1.0, 2.0, 10.0])
     prediction = sv.predict(example.LinearRegression(noise=0.5), example.Ridge(penalty=0.1), alpha=alpha)
     assert np.all(prediction.converged)
-    with np.errstate(invalid="ignore"):  # without data there is no overlap
+    with np.errstate(invalid="ignore"):  # without data there is no direction
         closed, _ = ridge(alpha, noise=0.5, penalty=0.1, numpy=np)
     np.testing.assert_allclose(prediction["estimation_error"], closed["estimation_error"], rtol=1e-8)
 
@@ -43,7 +43,7 @@ def test_theory_agrees_with_simulation(example):
     curve = sv.learning_curve(
         example.LinearRegression(noise=0.25), example.Ridge(penalty=0.6), alpha=[0.5, 1.0, 3.0], d=200, seeds=12
     )
-    for metric in ("overlap", "generalization_error"):
+    for metric in ("cosine", "generalization_error"):
         agreement = curve.agreement(metric)
         assert agreement.points == 3
         assert agreement.deviation < 4, str(agreement)

@@ -24,6 +24,7 @@ from solvable.lab.study.document import to_html, to_markdown
 from solvable.lab.study.figure import draw
 from solvable.lab.study.places import AWAY, distance, nearby_change, simulated_grid, visible
 from solvable.lab.study.plan import (
+    BEYOND,
     QUICK,
     Costs,
     Effort,
@@ -257,10 +258,10 @@ def test_the_grid_reaches_beyond_the_last_threshold(monkeypatch):
         monkeypatch.setattr("solvable.lab.study.plan._error_left", left)
         return last_alpha(sv.MultiIndex("abs(z)"), marks, Costs(0.01, 0.01, 0.3))
 
-    assert last([0.5, 1.13, 1.0], {0.0: 1.0, 1.13: 0.0}) == pytest.approx(1.6 * 1.13)
-    assert last([1.76], {0.0: 1.0, 1.76: 0.7, 4.0: 0.4}) == pytest.approx(1.5 * 1.6 * 1.76)  # little is learned before
+    assert last([0.5, 1.13, 1.0], {0.0: 1.0, 1.13: 0.0}) == pytest.approx(BEYOND * 1.13)
+    assert last([1.76], {0.0: 1.0, 1.76: 0.7, 4.0: 0.4}) == pytest.approx(1.5 * BEYOND * 1.76)  # little before
     assert last([0.0], {0.0: 1.0, 1.5: 0.4}) == 2.0
-    assert last([np.inf, 1.0], {0.0: 1.0}) == 1.6 and last([], {0.0: 1.0}) == 4.0
+    assert last([np.inf, 1.0], {0.0: 1.0}) == BEYOND and last([], {0.0: 1.0}) == 4.0
     grid = exact_grid(1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), 50)
     assert grid[0] == 0 and grid[-1] == 1.8 and np.all(np.diff(grid) > 0)
     assert {0.123, 0.5 * 0.998, 0.5 * 1.002} <= set(grid) and grid.max() == 1.8

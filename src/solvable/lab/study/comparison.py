@@ -26,8 +26,6 @@ _RULE = (
 def comparison(study: Study) -> list[Block]:
     """What the runs say of theory, in words and point by point."""
     heading = Heading(["Theory against simulation"])
-    if study.simulated is None:
-        return [heading, Paragraph(["There was no time for a single run of AMP; ask for a smaller d."])]
     verdict = [judged(found) for found in study.agreement]
     if not verdict:
         verdict = ["Two runs at a point are needed to judge the agreement."]

@@ -31,8 +31,7 @@ def draw(study: Study) -> Figure:
         figure = Figure(figsize=(2.1 * plots.WIDTH, 1.15 * plots.HEIGHT), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
         study.exact.plot("overlap", left)
-        if study.simulated is not None:
-            study.simulated.plot("overlap", left, parts=["simulation"])
+        study.simulated.plot("overlap", left, parts=["simulation"])
         left.set_ylim(-0.04, 1.04)
         handles, labels = left.get_legend_handles_labels()
         if len(labels) > 4:  # below both panels there is room for them

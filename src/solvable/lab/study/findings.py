@@ -21,15 +21,15 @@ class Study:
     """What is known about one target, and the files it was written to.
 
     `exact` holds the theory of Bayes-optimal learning and AMP on a fine grid, `simulated` AMP at dimension `d` on a
-    coarse one (None if there was no time for a single run), `kernel_errors` what a kernel method leaves unlearned at
-    n = d^kappa for kappa between k and k + 1, `remarks` what was left out because it takes too long.
+    coarse one, `kernel_errors` what a kernel method leaves unlearned at n = d^kappa for kappa between k and k + 1,
+    `remarks` what was left out because it takes too long.
     """
 
     model: MultiIndex
     diagnosis: Diagnosis
     thresholds: dict[str, float]
     exact: Curve
-    simulated: Curve | None
+    simulated: Curve
     kernel_errors: np.ndarray
     d: int
     seeds: int
@@ -40,8 +40,6 @@ class Study:
     def agreement(self) -> list[Agreement]:
         """Whether the runs agree with theory, for each metric judged (see `Curve.agreement`)."""
         found = []
-        if self.simulated is None:
-            return found
         for metric in JUDGED:
             try:
                 found.append(self.simulated.agreement(metric))

@@ -103,7 +103,7 @@ def _looked_at(errors: np.ndarray) -> str:
 
 def _caption(study: Study) -> str:
     each = ", for each direction k," if study.exact.has_entries("overlap") else ""
-    runs = "" if study.simulated is None else f"; markers: AMP at d = {study.d}, {_markers(study.simulated)}"
+    runs = f"; markers: AMP at d = {study.d}, {_markers(study.simulated)}"
     return (
         f"Left: overlap with the truth{each} against alpha = n/d, theory as lines{runs}; dotted: thresholds. "
         "Right: generalization error of a kernel method against kappa = log n / log d, and what AMP reaches at "
@@ -187,7 +187,7 @@ def _meaning(study: Study, value: float, names: list[str]) -> str:
 
 
 def _reproduce(study: Study) -> list[Block]:
-    files = [Code("theory.nc")] if study.simulated is None else [Code("theory.nc"), " and ", Code("simulation.nc")]
+    files = [Code("theory.nc"), " and ", Code("simulation.nc")]
     written = f"Written by solvable {installed_version()}. The data are in "
     beside = Paragraph([written, *files, ", read with ", Code("solvable.Curve.load"), "."])
     return [Heading(["How to reproduce this"]), Listing(_command(study)), beside]
@@ -195,12 +195,12 @@ def _reproduce(study: Study) -> list[Block]:
 
 def _command(study: Study) -> str:
     """The command line, or a line of Python where the model cannot be typed."""
-    alphas = [] if study.simulated is None else [float(alpha) for alpha in study.simulated.dataset["alpha"].values]
+    alphas = [float(alpha) for alpha in study.simulated.dataset["alpha"].values]
     text, model = study.model.target.text, study.model
     if text is None or model.named_channel is not None or type(model.prior) is not Gaussian:
         return f"sv.study({model}, d={study.d}, seeds={study.seeds}, alpha={alphas})"
     noise = f"--noise {model.noise} " if model.noise else ""
-    listed = f"--alpha {','.join(map(str, alphas))} " if alphas else ""
+    listed = f"--alpha {','.join(map(str, alphas))} "
     return f"solvable study {noise}--d {study.d} --seeds {study.seeds} {listed}-- {shlex.quote(text)}"
 
 

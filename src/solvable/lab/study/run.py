@@ -74,7 +74,7 @@ def _written(study: Study, folder: Path) -> Study:
     png, pdf = image(figure, "png"), image(figure, "pdf")
     blocks = report(study, png)
     writers: dict[str, Callable[[Path], object] | None] = {"theory.nc": partial(save_dataset, study.exact.dataset)}
-    writers["simulation.nc"] = None if study.simulated is None else partial(save_dataset, study.simulated.dataset)
+    writers["simulation.nc"] = partial(save_dataset, study.simulated.dataset)
     writers["study.png"] = lambda path: path.write_bytes(png)
     writers["study.pdf"] = lambda path: path.write_bytes(pdf)
     writers["report.md"] = lambda path: path.write_text(to_markdown(blocks), encoding="utf-8")
