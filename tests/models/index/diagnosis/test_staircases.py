@@ -170,7 +170,8 @@ def test_four_projections(text, exact):
     found = diagnose(text)
     assert found.verdict == "easy" and found.staircase[0].directions.shape == (4, 4)
     assert_near(found, exact, 5e-3)
-    assert abs(found.alpha_weak - exact) < found.uncertainty + 1e-9 * exact
+    # What lies outside the ball of points counts for 1e-5.
+    assert abs(found.alpha_weak - exact) < found.uncertainty + 1e-5 * exact
     assert found.uncertainty < 5e-3 * exact
 
 
