@@ -99,9 +99,9 @@ class Instance:
         """Whether another start may lead to a better end.
 
         One direction that stopped did so at the fixed point of its instance, whatever the start. Nor is there anything
-        better than to know every direction.
+        better than a run that claims to know every direction, if it stopped or agrees with itself.
         """
-        if end.nearly_recovered and end.consistent:
+        if end.nearly_recovered and (end.converged or end.consistent):
             return False
         return not (end.converged and (end.consistent or self.directions == 1))
 
