@@ -156,7 +156,7 @@ MUTANTS = (
         "jnp.where(residual <= 1, Ending.CONVERGED",
         "jnp.where(residual <= 1e8, Ending.CONVERGED",
         "tests/numerics/test_fixed_point.py",
-        "two_cycle or step_limit",
+        "little_above",
     ),
     Mutant(
         "the mean of the eigenvalues is forgotten where samples are few",
