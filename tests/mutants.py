@@ -124,7 +124,15 @@ MUTANTS = (
         "spawn_key=(stream,)",
         "spawn_key=(0,)",
         "tests/verbs/test_simulate.py",
-        "same_data",
+        "draw_different",
+    ),
+    Mutant(
+        "a theory that runs reject agrees with them",
+        "lab/verdict.py",
+        "return Judgement(DIFFERS)",
+        "return Judgement(AGREES)",
+        "tests/lab/test_verdict.py",
+        "ten_percent",
     ),
     Mutant(
         "the digest of a sealed file is not compared",
@@ -148,7 +156,7 @@ MUTANTS = (
         "jnp.where(residual <= 1, Ending.CONVERGED",
         "jnp.where(residual <= 1e8, Ending.CONVERGED",
         "tests/numerics/test_fixed_point.py",
-        "two_cycle or step_limit",
+        "little_above",
     ),
     Mutant(
         "the mean of the eigenvalues is forgotten where samples are few",

@@ -212,3 +212,8 @@ def test_random_maps_are_never_falsely_converged_and_acceleration_loses_none():
         assert np.all(residual[converged[memory]] < 1.01)
     assert np.all(converged[5] | ~converged[0])
     assert converged[5].sum() > converged[0].sum() + 30
+
+
+def test_a_residual_a_little_above_the_tolerance_is_not_converged():
+    found = solve_fixed_point(lambda x, args: 0.5 * x + 1.0, 0.0, memory=0, max_steps=31)
+    assert found.status == Ending.MAX_STEPS and 1e-10 < found.residual < 1e-9

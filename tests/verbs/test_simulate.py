@@ -12,6 +12,7 @@ from toys.probes import ANSWER, Probe, Spiked
 
 import solvable as sv
 from solvable.core import registry
+from solvable.verbs.simulate import generators
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 
@@ -218,3 +219,8 @@ def test_an_outcome_shows_both_of_its_verdicts():
     assert "; converged, nan s" in words[1, 1] and "; converged, NOT consistent, nan s" in words[1, 0]
     assert "; NOT converged, nan s" in words[0, 1] and "; NOT converged, NOT consistent, nan s" in words[0, 0]
     assert sv.Outcome({"overlap": 0.5}).consistent
+
+
+def test_data_and_algorithm_draw_different_numbers():
+    data, algorithm = generators(0, 10, {"alpha": 1.0})
+    assert data.random() != algorithm.random()
