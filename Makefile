@@ -7,7 +7,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # The tests run in two processes; each keeps its linear algebra to one thread.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: run test test-slow lint docs bench
+.PHONY: run test test-slow mutants lint docs bench
 .NOTPARALLEL:
 
 run: $(VENV)/.installed-base
@@ -18,6 +18,9 @@ test: $(VENV)/.installed-dev
 
 test-slow: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --quiet -m slow
+
+mutants: $(VENV)/.installed-dev
+	$(ONE_THREAD) $(BIN)/python tests/mutants.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

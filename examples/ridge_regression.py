@@ -30,7 +30,7 @@ class LinearRegression(sv.Model):
     noise: float = 0.25
 
     definitions = {
-        "overlap": "cosine of the angle between the estimate and the teacher",
+        "cosine": "cosine of the angle between the estimate and the teacher",
         "estimation_error": "|w - w*|^2 / d",
         "generalization_error": "mean squared error on the noiseless label of a fresh input",
     }
@@ -67,10 +67,10 @@ def _(model: LinearRegression, learner: Ridge, alpha) -> sv.Prediction:
     k = alpha * V**2 / (1 + V) ** 2
     error = ((1 - m) ** 2 + k * model.noise) / (1 - k)
     q = m**2 + k * (error + model.noise)
-    # Without data the estimate is zero and has no direction: its overlap is 0, not 0/0.
-    overlap = m / jnp.sqrt(jnp.maximum(q, TINY))
+    # Without data the estimate is zero and has no direction: its cosine is 0, not 0/0.
+    cosine = m / jnp.sqrt(jnp.maximum(q, TINY))
     return sv.Prediction(
-        metrics={"overlap": overlap, "estimation_error": error, "generalization_error": error},
+        metrics={"cosine": cosine, "estimation_error": error, "generalization_error": error},
         order_parameters={"V": V, "m": m, "q": q},
         status=found.status,
         residual=found.residual,
@@ -85,8 +85,8 @@ def _(model: LinearRegression, learner: Ridge, data: sv.Data, rng: np.random.Gen
     w = np.linalg.solve(X.T @ X + learner.penalty * np.eye(d), X.T @ y)
     # A fresh input has variance 1/d in every direction, so the test error of a linear model is exact given w.
     error = np.sum((w - teacher) ** 2) / d
-    overlap = (w @ teacher / d) / np.sqrt(max(w @ w / d, TINY))
-    metrics = {"overlap": overlap, "estimation_error": error, "generalization_error": error}
+    cosine = (w @ teacher / d) / np.sqrt(max(w @ w / d, TINY))
+    metrics = {"cosine": cosine, "estimation_error": error, "generalization_error": error}
     return sv.Outcome(metrics=metrics, estimate=w)
 
 

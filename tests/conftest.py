@@ -20,6 +20,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 @pytest.hookimpl(tryfirst=True)  # before the processes of the tests read the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` the tests of a folder run in one process: what one of them compiles serves the others."""
+    """With `--dist loadgroup` the tests of a family or room run in one process, where they share what is compiled."""
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(item.path.parent.relative_to(HERE).as_posix()))
+        folder = item.path.parent.relative_to(HERE).parts[:2]  # models/matrix/nuclear goes with models/matrix
+        item.add_marker(pytest.mark.xdist_group("/".join(folder) or "tests"))

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from solvable.core.status import Status as Status
     from solvable.engine.erm import ERM as ERM
     from solvable.lab.curve import Curve as Curve
+    from solvable.lab.figures.run import reproduce as reproduce
     from solvable.lab.grid.curves import learning_curve as learning_curve
     from solvable.lab.grid.curves import phase_diagram as phase_diagram
+    from solvable.lab.study.run import study as study
     from solvable.lab.sweep.gather import open as open
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.index import MultiIndex as MultiIndex
@@ -71,7 +73,9 @@ _HOMES = {
     "solvable.core.status": ("Status",),
     "solvable.engine.erm": ("ERM",),
     "solvable.lab.curve": ("Curve",),
+    "solvable.lab.figures.run": ("reproduce",),
     "solvable.lab.grid.curves": ("learning_curve", "phase_diagram"),
+    "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),

@@ -24,10 +24,11 @@ WEAK = {v["id"]: v for v in REFERENCE if v["what"].startswith("weak recovery at 
 FIXED_POINTS = {v["id"]: v for v in REFERENCE if v["what"].startswith("state-evolution fixed point")}
 CORRELATED = np.array([[0.4, 0.1], [0.1, 0.3]])
 SLOW = ("A_tanh3", "A_z1z2z3", "A_z1z2z3_D.2", "weak_z1*z2*z3", "weak_he2(z1)*z2+z3**2", "weak_z1**2+z2**2*z3**2")
+SLOW += ("A_z1z2cub", "A_norm2", "A_abs_sq", "A_max2", "A_sin2", "weak_z1**2*z2**2", "weak_exp(z1*z2)")
 
 
 def marked(cases):
-    """The cases, the longest of three projections among the slow tests."""
+    """The cases, the longest of three projections, and targets used nowhere else, among the slow tests."""
     return [pytest.param(case, marks=pytest.mark.slow) if case in SLOW else case for case in cases]
 
 

@@ -92,11 +92,12 @@ SLOPES = {
     pinball: lambda u, y: np.where(u > 0, 0.3, -0.7),
 }
 """f'(u) of the built-in losses and the functions above, by hand."""
-OWN = [pytest.param(function, id=function.__name__) for function in (log_cosh, pinball)]
-BUILT_IN = [pytest.param(loss, id=str(loss)) for loss in LOSSES]
+OWN = [pytest.param(log_cosh, id="log_cosh", marks=pytest.mark.slow), pytest.param(pinball, id="pinball")]
+# Of the two losses that are not convex one is quick.
+BUILT_IN = [pytest.param(loss, id=str(loss), marks=[pytest.mark.slow] * isinstance(loss, Cosine)) for loss in LOSSES]
 
 
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
+@pytest.mark.parametrize("loss", BUILT_IN)
 def test_slope_and_curvature_are_derivatives(loss):
     for y in labels(loss):
         step = 1e-5 * (1 + np.abs(U))
@@ -256,7 +257,8 @@ def test_kinks_of_a_classification_loss_follow_the_label():
         (lambda y, z: jnp.logaddexp(0.0, -y * z), "margin"),
         pytest.param(lambda y, z: jnp.exp(-y * z), "margin", marks=pytest.mark.slow),
         (poisson, "neither"),
-        (lambda y, z: jnp.logaddexp(0.0, z) - y * z, "neither"),  # nothing but rounding at y = 1 and z = 30
+        # Nothing but rounding at y = 1 and z = 30.
+        pytest.param(lambda y, z: jnp.logaddexp(0.0, z) - y * z, "neither", marks=pytest.mark.slow),
     ],
 )
 def test_kinds_are_told_from_values(function, kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -115,6 +116,19 @@ def test_curve_of_theory_takes_every_learner_that_has_one(solvable):
     assert code == 0 and json.loads(out)["d"] is None and json.loads(out)["learners"][0]["simulation"] == {}
     code, out, _ = solvable("curve", *TOY, "--alpha", "0.5,1", "--metric", "estimation_error", "--learner", "ridge")
     assert code == 0 and "estimation_error" in out
+
+
+def test_curve_runs_with_as_many_workers_as_asked(solvable, monkeypatch):
+    """Threads stand for the processes here: those compute the same, slowly, in the next test."""
+    asked = []
+
+    def pool_of(workers):
+        asked.append(workers)
+        return ThreadPoolExecutor(workers)
+
+    monkeypatch.setattr("solvable.lab.grid.crews.pool_of", pool_of)
+    arguments = ["curve", *TOY, "--alpha", "0.5,2", "--learner", "mean", "--d", "10", "--seeds", "2", "--json"]
+    assert solvable(*arguments, "--workers", "2") == solvable(*arguments) and asked == [2, 1]
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import erf, log_ndtr, ndtr
 
 from solvable.core.status import Status
-from solvable.engine.amp import amp, uninformed_start
+from solvable.engine.amp import _Stillness, amp, uninformed_start
 from solvable.engine.operators import Dense
 from solvable.engine.sides import OutputStep
 from solvable.engine.signals.separable import gaussian_denoiser, precision_from_norm
@@ -332,3 +332,38 @@ def test_callback_sees_every_estimate():
 def test_bad_parameters_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         _small_run(**options)
+
+
+def test_converged_and_consistent_are_two_facts():
+    """A run cut short may agree with itself; one that reads its labels with the wrong noise stops, and does not."""
+    rng = np.random.default_rng(3)
+    X, _, Z = instance(rng, 400, 1.5)
+    short = amp(
+        Dense(X), sign_output(np.sign(Z[:, 0])), gaussian_denoiser, uninformed_start(rng, 400, 1), rng, max_steps=12
+    )
+    assert short.consistent and not short.converged
+    Y = Z + 2.0 * rng.standard_normal(Z.shape)
+    wrong = amp(Dense(X), linear_output(Y, 0.5), gaussian_denoiser, uninformed_start(rng, 400, 1), rng)
+    assert wrong.converged and not wrong.consistent
+
+
+def _still_after(uncertainty):
+    """The step at which a run stops whose one direction trembles by 0.005, with 1 - q as given at each step."""
+    stillness = _Stillness(1e-5, 1e-4, 1e-6, 60, 1)
+    return next((t for t, v in enumerate(uncertainty) if stillness.reached([1 - v], [0.005], True)), None)
+
+
+def test_a_nearly_recovered_direction_stops_where_it_no_longer_improves():
+    t = np.arange(1, 1500)
+    stop = _still_after(5 / t)
+    # 5/t falls by less than a tenth in 60 steps from t = 660 on.
+    assert stop is not None and 600 < stop < 720
+    assert _still_after(0.02 * 0.99 ** t[:400]) is None
+    assert _still_after(np.full(400, 0.1)) is None
+
+
+def test_a_run_that_found_nothing_says_so():
+    rng = np.random.default_rng(0)
+    X, _, Z = instance(rng, 300, 0.25)
+    report = amp(Dense(X), abs_output(np.abs(Z[:, 0])), gaussian_denoiser, uninformed_start(rng, 300, 1), rng)
+    assert report.trivial and report.converged and report.consistent and not report.nearly_recovered

@@ -48,9 +48,8 @@ def test_one_projection_solves_the_scalar_equations(name, kind):
     exact = [textbook(law.weight, law.G[:, 0, 0], kind, a) for a in alpha]
     found = spectral_prediction(law, kind, alpha)
     np.testing.assert_allclose(found.overlap[:, 0, 0], exact, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(found.squared_overlap, exact, rtol=0, atol=1e-15)
     predicted = sv.predict(MODELS[name], sv.Spectral(kind), alpha=alpha)
-    np.testing.assert_array_equal(predicted["squared_overlap"], found.squared_overlap)
+    np.testing.assert_array_equal(predicted["squared_overlap"], found.overlap[:, 0, 0])
 
 
 @both_kinds
@@ -64,7 +63,6 @@ def test_one_direction_by_scalars_is_one_direction_by_matrices(name, kind):
     long = spectrum._in_several_directions(law, block, kind, alpha, edge=True)
     # In matrices the unknown is 1/(1 - q), which has fewer digits of q close to the threshold.
     np.testing.assert_allclose(long.posterior_overlap, short.posterior_overlap, atol=1e-15 if kind[0] == "a" else 1e-12)
-    np.testing.assert_allclose(long.squared_overlap, short.squared_overlap, atol=1e-15 if kind[0] == "a" else 1e-12)
     for field in ("outlier", "bulk_edge"):
         np.testing.assert_allclose(getattr(long, field), getattr(short, field), rtol=1e-9)
     assert np.all(long.larger == 0) and np.all(short.larger == 0)
@@ -79,7 +77,8 @@ def test_a_second_projection_that_does_not_matter_changes_nothing(kind):
     np.testing.assert_allclose(
         wide["overlap"], narrow["squared_overlap"][:, None, None] * np.full((2, 2), 0.5), atol=1e-12
     )
-    np.testing.assert_allclose(wide["squared_overlap"], narrow["squared_overlap"], atol=1e-12)
+    # Half of the unknowns are found as well as before, the other half not at all.
+    np.testing.assert_allclose(wide["squared_overlap"], narrow["squared_overlap"] / 2, atol=1e-12)
     np.testing.assert_allclose(wide["generalization_error"], narrow["generalization_error"], atol=1e-9)
     for name in ("outlier", "bulk_edge"):
         np.testing.assert_allclose(wide.order_parameters[name], narrow.order_parameters[name], atol=1e-9)

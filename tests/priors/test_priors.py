@@ -218,7 +218,7 @@ def test_samples_follow_their_law():
 def test_bad_density_is_refused(rho):
     with pytest.raises(ValueError) as error:
         GaussBernoulli(rho)
-    assert str(error.value) == f"rho = {float(rho)!r} is not allowed: rho must be in (0, 1]."
+    assert str(error.value) == f"rho = {rho!r} is not allowed: rho must be in (0, 1]."
 
 
 @pytest.mark.parametrize(

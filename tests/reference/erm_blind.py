@@ -269,7 +269,7 @@ def run(spec: dict[str, Any], d: int, rng: np.random.Generator) -> tuple[dict[st
     m, q = float(w @ teacher / d), float(w @ w / d)
     target = TARGETS[labels["target"]]
     distance = mean(lambda z: target(z) ** 2) - 2 * m * mean(lambda z: z * target(z)) + q
-    metrics = {"m": m, "q": q, "overlap": m / np.sqrt(q), "estimation_error": 1 - 2 * m + q}
+    metrics = {"m": m, "q": q, "cosine": m / np.sqrt(q), "estimation_error": 1 - 2 * m + q}
     metrics |= {"generalization_error": distance, "training_loss": float(np.mean(loss.value(y, X @ w)))}
     if labels["target"] == "sign(z)":
         metrics["classification_error"] = float(np.arccos(m / np.sqrt(q)) / np.pi)

@@ -164,7 +164,7 @@ def run(spec: dict[str, Any], d: int, rng: np.random.Generator) -> tuple[dict[st
     A, b = constraints(spec, X, y)
     w, residual = solve_l1(A, b, spec["loss"] == "square") if spec["penalty"] == "l1" else solve_ridge(A, b)
     m, q = float(w @ teacher / d), float(w @ w / d)
-    metrics = {"m": m, "q": q, "overlap": m / np.sqrt(q), "estimation_error": 1 - 2 * m + q}
+    metrics = {"m": m, "q": q, "cosine": m / np.sqrt(q), "estimation_error": 1 - 2 * m + q}
     metrics["training_loss"] = float(np.mean(losses(spec, y, X @ w)))
     if spec["labels"]["target"] == "sign(z)":
         metrics["classification_error"] = float(np.arccos(m / np.sqrt(q)) / np.pi)

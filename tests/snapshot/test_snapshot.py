@@ -168,7 +168,8 @@ def _place(index: np.ndarray) -> str:
 def _meaningful(record: dict[str, Any]) -> dict[str, Any]:
     """The record with NaN where a point has not been solved: its values are where the solver happened to stop."""
     status = np.asarray(record["status"])
-    solved = np.isin(status, [sv.Status.CONVERGED, sv.Status.UNSTABLE, sv.Status.AMBIGUOUS_BRANCH])
+    judged = (sv.Status.CONVERGED, sv.Status.UNSTABLE, sv.Status.AMBIGUOUS_BRANCH, sv.Status.IMPRECISE)
+    solved = np.isin(status, judged)
 
     def masked(value: Any) -> np.ndarray:
         array = np.asarray(value, float)

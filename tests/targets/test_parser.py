@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 
 import numpy as np
@@ -72,7 +73,7 @@ def test_values(text, z, expected):
         ("z + zz", 5, "did you mean"),
         ("1 + sinn(z)", 5, "did you mean sin?"),
         ("ln(z)", 1, "did you mean log?"),
-        ("z5", 1, "the variables are z"),
+        ("z5", 1, "the variables are z (= z1), z2, z3 and, to diagnose, z4"),
         ("z0", 1, "the variables are z"),
         ("he9(z)", 1, "write he(9, z)"),
         ("z^2", 2, "write a power as z**2"),
@@ -225,3 +226,31 @@ def check_any_text(text):
     else:
         assert isinstance(expression, Expression) and 1 <= expression.projections <= 4
         assert parse(str(expression)) == expression
+
+
+@pytest.mark.parametrize("text", ["1if z else 2", "z*1and 2", "0x1for z", "1.5or z", ".5in z", "1e5not z", "1jis z"])
+def test_a_number_joined_to_a_word_is_refused_without_a_warning(text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TargetError, match="this is not a formula: invalid decimal literal"):
+            parse(text)
+
+
+def test_parsing_in_several_threads_leaves_the_warning_filters_of_the_process_alone():
+    before, stop = list(warnings.filters), threading.Event()
+    seen = []
+
+    def often():
+        while not stop.is_set():
+            parse("abs(z) + 2*z2")
+
+    threads = [threading.Thread(target=often) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(300):
+        seen.append(list(warnings.filters) == before)
+        parse("sign(z)")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert all(seen) and list(warnings.filters) == before

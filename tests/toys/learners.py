@@ -149,12 +149,24 @@ def results(folder: Path) -> dict[str, Any]:
     return found
 
 
+DISPOSITIONS = """
+import signal
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])
+"""
+
+
 def start(
     code: str, *arguments: str, script: Path | None = None, extra: dict[str, str] | None = None, **options: Any
 ) -> subprocess.Popen[str]:
-    """A Python process of its own, and of its own group, that runs the code or script with these modules at hand."""
+    """A Python process of its own, and of its own group, that runs the code or script with these modules at hand.
+
+    Code begins with signals as a terminal gives them, whoever started the tests: in the background of a shell, or under
+    `nohup`, some are ignored, and a process inherits that.
+    """
     path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
-    what = ["-c", code] if script is None else [str(script)]
+    what = ["-c", DISPOSITIONS + code] if script is None else [str(script)]
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environment = os.environ | (extra or {}) | {"PYTHONPATH": path}
     command = [sys.executable, *what, *arguments]

@@ -211,3 +211,10 @@ def test_the_stream_of_a_multi_index_model(target):
     np.testing.assert_array_equal(stream.truth, whole.truth)
     z = whole.X @ whole.truth
     np.testing.assert_allclose(whole.y, np.abs(z[:, 0]) if target == "abs(z)" else np.sign(z[:, 0] * z[:, 1]))
+
+
+def test_an_outcome_shows_both_of_its_verdicts():
+    words = {(a, b): repr(sv.Outcome({"overlap": 0.5}, converged=a, consistent=b)) for a in (0, 1) for b in (0, 1)}
+    assert "; converged, nan s" in words[1, 1] and "; converged, NOT consistent, nan s" in words[1, 0]
+    assert "; NOT converged, nan s" in words[0, 1] and "; NOT converged, NOT consistent, nan s" in words[0, 0]
+    assert sv.Outcome({"overlap": 0.5}).consistent

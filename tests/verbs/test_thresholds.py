@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from toys import ridge as toy
@@ -12,9 +15,29 @@ import solvable as sv
 MODEL = toy.Regression(noise=0.25)
 
 
+def fresh(code: str) -> str:
+    """What code prints in a new interpreter."""
+    environment = {"PYTHONPATH": ":".join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    return done.stdout
+
+
 def test_thresholds_are_what_the_model_registered():
     assert sv.thresholds(MODEL) == {"interpolation": 1.0, "never": np.inf}
     with pytest.raises(sv.NotSolvable, match="no thresholds are known for Spiked; models that have them: .*Regression"):
         sv.thresholds(Spiked())
     with pytest.raises(TypeError, match="model must be a Model"):
         sv.thresholds("abs(z)")  # type: ignore[arg-type]
+
+
+def test_the_error_names_all_models_whatever_is_loaded():
+    """A fresh process that has loaded none of them; "none" would be wrong."""
+    code = """
+import solvable as sv
+class Bare(sv.Model): pass
+try:
+    sv.thresholds(Bare())
+except sv.NotSolvable as error:
+    print(error)
+"""
+    assert "models that have them: BilinearSequence, MatrixSensing, MultiIndex, QuadraticNetwork." in fresh(code)

@@ -171,12 +171,7 @@ class ClassMixture(FiniteChannel):
 
     def __init__(self, landscape: Landscape, components: Sequence[Component]):
         self.landscape, self._components = landscape, tuple(components)
-        values = np.concatenate([slope * landscape.atoms for _, slope, _ in components]) + 0.0
-        self.labels = _distinct(values)
-        self._likelihood = np.zeros((len(self.labels), len(landscape.lower)))
-        for p, slope, _ in components:
-            label = self._label_of(slope * landscape.value_lower)
-            self._likelihood[label, np.arange(len(label))] += p
+        self.labels, self._likelihood = class_shares(landscape, components)
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -188,7 +183,7 @@ class ClassMixture(FiniteChannel):
 
     def observe(self, y: np.ndarray) -> LevelSets:
         y = np.asarray(y, float)
-        label = self._label_of(y)
+        label = _place(y, self.labels)
         if np.any(unknown := label < 0):
             takes = f"one of the labels {', '.join(f'{v:g}' for v in self.labels)}"
             raise bad_parameter("y", float(y[unknown][0]), takes)
@@ -213,16 +208,24 @@ class ClassMixture(FiniteChannel):
         ends = np.concatenate([[-np.inf], shape.edges, [np.inf]])
         return float(-entr(self._likelihood).sum(0) @ np.diff(ndtr(ends)))
 
-    def _label_of(self, y: np.ndarray) -> np.ndarray:
-        """The index of each label, -1 where it is none."""
-        nearest = np.abs(y[..., None] - self.labels).argmin(-1)
-        return np.where(np.abs(y - self.labels[nearest]) <= 1e-9 * (1 + np.abs(y)), nearest, -1)
-
     def __repr__(self) -> str:
         parts = "+".join(f"{p:g}:{slope:g}:0" for p, slope, _ in self.components)
         return f"ClassMixture({self.landscape.target.name!r}, '{parts}')"
 
 
-def _distinct(values: np.ndarray) -> np.ndarray:
-    values = np.sort(values)
-    return values[np.concatenate([[True], np.diff(values) > 1e-9 * (1 + np.abs(values[1:]))])]
+def class_shares(landscape: Landscape, components: Sequence[Component]) -> tuple[np.ndarray, np.ndarray]:
+    """The values of labels beta_c g(z) of a discrete g, in increasing order, and the probability of each of them on
+    each piece of g."""
+    values = np.sort(np.concatenate([slope * landscape.atoms for _, slope, _ in components]) + 0.0)
+    values = values[np.concatenate([[True], np.diff(values) > 1e-9 * (1 + np.abs(values[1:]))])]
+    share = np.zeros((len(values), len(landscape.lower)))
+    for p, slope, _ in components:
+        label = _place(slope * landscape.value_lower, values)
+        share[label, np.arange(len(label))] += p
+    return values, share
+
+
+def _place(y: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """The index of each y among the labels, -1 where it is none."""
+    nearest = np.abs(y[..., None] - labels).argmin(-1)
+    return np.where(np.abs(y - labels[nearest]) <= 1e-9 * (1 + np.abs(y)), nearest, -1)

@@ -6,6 +6,7 @@ Also where some projections are known exactly: the label is then the pair of y a
 from __future__ import annotations
 
 import abc
+import dataclasses
 import functools
 from typing import Any, NamedTuple
 
@@ -30,6 +31,12 @@ from solvable.targets.target import Target
 _RESOLUTION = {1: 1e-5, 2: 0.006, 3: 0.05, 4: 0.2}
 _WIDE = {1: 1e-4, 2: 0.02, 3: 0.06, 4: 0.25}
 _ALIGNED = 1e-6
+_STEP = 0.5
+_RADIUS = 5.0
+_FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
+_MOST_COARSE = 3
+"""The projections up to which one rule serves everything; with more, lines lie closer where nothing is known."""
+_FINER_AT_REST, _FINER_WITH_NOISE, _RADIUS_AT_REST = 2.0, 1.6, 6.0
 
 
 class Part(NamedTuple):
@@ -60,6 +67,10 @@ class LevelSetAverages(TargetChannel):
     def parts(self, fineness: float) -> list[Part]:
         """The parts, made once for each fineness; labels that say nothing are left out."""
 
+    def parts_at_rest(self, fineness: float) -> list[Part]:
+        """The parts for averages where nothing is known: with one omega only, they may be finer."""
+        return self.parts(fineness)
+
     def average(self, V: np.ndarray, fineness: float) -> Average:
         inner = self.basis.T @ V @ self.basis
         v, u = np.linalg.eigh(inner)
@@ -85,7 +96,7 @@ class LevelSetAverages(TargetChannel):
         found = []
         for fineness in (1.0, COARSER):
             trivial, easy = np.zeros((k, k)), np.zeros((k * k, k * k))
-            for part in self.parts(fineness):
+            for part in self.parts(fineness) if inner.any() else self.parts_at_rest(fineness):
                 first, second = second_moments(part.seen, inner, directions, fineness)
                 trivial += part.chance * mixing.T @ first @ mixing
                 easy += part.chance * double.T @ second @ double
@@ -146,14 +157,25 @@ class GenericChannel(LevelSetAverages):
     def resolution(self) -> float:
         return _RESOLUTION[self.relevant]
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
     def rule(self, fineness: float = 1.0) -> LabelRule:
         """The labels with their level sets, made once."""
         return label_rule(self.surface, Resolution.of(self.relevant, fineness))
 
-    @functools.cache  # noqa: B019 - as above
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
     def parts(self, fineness: float) -> list[Part]:
-        rule = self.rule(fineness)
+        return self._parts(self.rule(fineness))
+
+    def parts_at_rest(self, fineness: float) -> list[Part]:
+        if self.relevant <= _MOST_COARSE:
+            return self.parts(fineness)
+        # Too many points to keep. The second moments of far z weigh more than their probability.
+        coarse = Resolution.of(self.relevant, fineness)
+        finer = _FINER_AT_REST if self.noise == 0 else _FINER_WITH_NOISE
+        lines = dataclasses.replace(coarse, step=coarse.step / finer, radius=_RADIUS_AT_REST)
+        return self._parts(label_rule(self.surface, lines))
+
+    def _parts(self, rule: LabelRule) -> list[Part]:
         kinked = bool(self.surface.break_functions) or any(len(planes) for planes in self.surface.planes)
         limits = Narrowness(self.resolution, _WIDE[self.relevant], self.discrete, kinked)
         return [Part.of(1.0, self.surface, rule, self.noise, limits)]
@@ -210,11 +232,6 @@ def law_of(rule: Rule) -> LabelLaw:
     return LabelLaw(weight[kept] / weight.sum(), (moments[:, 1 : 1 + r, 0] / Z[:, None])[kept], G[kept])
 
 
-_STEP = 0.5
-_RADIUS = 5.0
-_FINENESS = {1: 1.0, 2: 0.8, 3: 0.7}
-
-
 class KnownChannel(LevelSetAverages):
     """P(y, z_U | z) for the projections z_U = directions^T z, in the coordinates of `complement(directions)`.
 
@@ -241,7 +258,7 @@ class KnownChannel(LevelSetAverages):
     def definition(self) -> dict[str, Any]:
         return super().definition | {"directions": self.directions}
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=16)  # noqa: B019 - bounded: it keeps its channels
     def parts(self, fineness: float) -> list[Part]:
         """The labels at nodes of z_U; nodes with the same level sets are joined."""
         k = self.directions.shape[1]

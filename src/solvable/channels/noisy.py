@@ -145,7 +145,7 @@ class NoisyChannel(ScalarChannel):
         rule = self._dense(fineness)
         return super().label_law(fineness) if rule is None else dense_label_law(rule)
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=64)  # noqa: B019 - bounded: it keeps its channels
     def _dense(self, fineness: float) -> DenseRule | None:
         return dense_rule(self.landscape, ((1.0, 1.0, self.noise),), fineness, 2.0, _LARGEST)
 

@@ -116,7 +116,7 @@ class ScalarChannel(TargetChannel):
         `fineness` 1 is the rule that results are computed with; the change from a lower one estimates the error.
         """
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=64)  # noqa: B019 - bounded: it keeps its channels
     def rows(self, fineness: float = 1.0, narrow: bool = False) -> Rows:
         """The quadrature rule over the label law, made once."""
         return self.make_rows(fineness, narrow)

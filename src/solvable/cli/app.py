@@ -7,7 +7,17 @@ from typing import Annotated, Any
 import typer
 
 from solvable.cli.errors import guarded
-from solvable.cli.options import LEARNER_HELP, Json, MaybeTarget, ModelName, Noise, Params, Prior, Target
+from solvable.cli.options import (
+    LEARNER_HELP,
+    DiagnosedTarget,
+    Json,
+    MaybeTarget,
+    ModelName,
+    Noise,
+    Params,
+    Prior,
+    Target,
+)
 from solvable.cli.reproduce import reproduce
 from solvable.cli.sweep import gather, status, sweep
 
@@ -88,7 +98,7 @@ def models(
 
 
 @app.command()
-def diagnose(target: Target, noise: Noise = None, json: Json = False) -> None:
+def diagnose(target: DiagnosedTarget, noise: Noise = None, json: Json = False) -> None:
     """Say how hard a target is to learn, and why.
 
     Example: solvable diagnose "z**2 + tanh(z)" --noise 0.1
@@ -173,7 +183,8 @@ def curve(
     workers: Annotated[int, typer.Option(min=1, help="Processes for the simulations.")] = 1,
     metric: Annotated[str | None, typer.Option(help="The metric to draw and to list.")] = None,
     out: Annotated[
-        list[str] | None, typer.Option(help="Where to write: .png, .pdf, .svg a figure, .nc the data. Repeatable.")
+        list[str] | None,
+        typer.Option(help="To write: .png, .pdf, .svg a figure, .nc, .csv the data. Repeatable."),
     ] = None,
     noise: Noise = None,
     prior: Prior = None,

@@ -6,9 +6,12 @@ from typing import Annotated
 
 import typer
 
-Target = Annotated[str, typer.Argument(metavar="TARGET", help='A function of z (or z1..z4), such as "abs(z)".')]
+Target = Annotated[str, typer.Argument(metavar="TARGET", help='A function of z (or z1..z3), such as "abs(z)".')]
+DiagnosedTarget = Annotated[
+    str, typer.Argument(metavar="TARGET", help='A function of z (or z1..z4), such as "abs(z)".')
+]
 MaybeTarget = Annotated[
-    str | None, typer.Argument(metavar="TARGET", help="A function of z (or z1..z4), for models that have one.")
+    str | None, typer.Argument(metavar="TARGET", help="A function of z (or z1..z3), for models that have one.")
 ]
 Noise = Annotated[float | None, typer.Option(help="Variance of the noise added to the label.")]
 Prior = Annotated[

@@ -38,7 +38,6 @@ def reproduce(
         show_table(("id", "title", "source"), [(entry.id, entry.title, entry.credit) for entry in known])
         return
 
-    from solvable.lab.figures.entry import Effort
     from solvable.lab.figures.gallery import write_gallery
     from solvable.lab.figures.run import checked_folder
     from solvable.lab.figures.run import reproduce as verb
@@ -48,7 +47,7 @@ def reproduce(
     findings = []
     with pool_of(workers) as pool:
         for entry in entries:
-            findings.append(verb(entry, folder, Effort(quick, pool)))
+            findings.append(verb(entry, folder, quick, pool))
             if not json:
                 show_text("\n".join(findings[-1].lines))
     if id == ALL:

@@ -62,7 +62,7 @@ def status(
 def gather(
     store: Store,
     out: Annotated[
-        list[str], typer.Option(help="Where to: .nc for data, .png, .pdf or .svg for a figure. Repeatable.")
+        list[str], typer.Option(help="Where to: .nc or .csv for data, .png, .pdf or .svg for a figure. Repeatable.")
     ],
     metric: Annotated[str | None, typer.Option(help="The metric to draw.")] = None,
 ) -> None:

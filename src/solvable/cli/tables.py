@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from solvable.lab.curve import Curve
     from solvable.verbs.optimize import Optimum
 
-FILES = (".png", ".pdf", ".svg", ".nc")
+DATA = (".nc", ".csv")
+FILES = (".png", ".pdf", ".svg", *DATA)
 
 
 def prediction_json(request: Request, found: Prediction) -> dict[str, Any]:
@@ -180,9 +181,9 @@ def check_outputs(paths: list[str]) -> list[Path]:
 
 
 def write_outputs(curve: Curve, metric: str, paths: list[Path]) -> None:
-    """The data as netCDF, or a figure, after each file's ending."""
+    """The data as netCDF or CSV, or a figure, after each file's ending."""
     for path in paths:
-        curve.save(path) if path.suffix.lower() == ".nc" else curve.figure(path, metric)
+        curve.save(path) if path.suffix.lower() in DATA else curve.figure(path, metric)
 
 
 def _entry(value: Any) -> Any:

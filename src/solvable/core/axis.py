@@ -27,6 +27,12 @@ class Axis:
     closed: str = "both"
 
     def __post_init__(self):
+        for name in ("least", "most"):
+            bound = getattr(self, name)
+            if type(bound) is not float or math.isnan(bound):  # a float may be infinite
+                from solvable.core.checks import real_number  # which knows the models, and so the axes
+
+                real_number(name, bound, "a number, or infinite")
         if not self.name.isidentifier():
             raise bad_parameter("name", self.name, "a keyword that Python takes, such as 'alpha'")
         if self.closed not in ("both", "left", "right", "neither"):

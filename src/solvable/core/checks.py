@@ -23,11 +23,19 @@ def check_learner(learner: Any) -> Learner:
     return _instance("learner", learner, Learner, "BayesOptimal()")
 
 
-def check_count(name: str, value: Any, least: int) -> int:
+MOST = 2**63 - 1
+"""The largest count: what files and arrays hold."""
+
+
+def check_count(name: str, value: Any, least: int, most: int = MOST) -> int:
     """An integer of at least `least`, as a Python int (`True` and `3.0` are not integers)."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < least:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_))
+    count = int(value) if whole else least - 1
+    if count < least:
         raise bad_parameter(name, value, f"an integer of at least {least}")
-    return int(value)
+    if count > most:
+        raise bad_parameter(name, value, f"an integer of at most {most}")
+    return count
 
 
 def is_traced(tree: Any) -> bool:
@@ -42,17 +50,29 @@ def real_number(name: str, value: Any, takes: str, allowed: Callable[[float], bo
     """A finite number that is `allowed`, as a Python float; a value that JAX traces is let through unchecked."""
     if is_traced(value):
         return value
+    if isinstance(value, np.ma.MaskedArray):  # whose number may be one that is not there
+        raise bad_parameter(name, value, takes)
     if hasattr(value, "item") and np.ndim(value) == 0:
         value = value.item()
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not (real and allowed(float(value))):
+    try:
+        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not (math.isfinite(number) and allowed(number)):
         raise bad_parameter(name, value, takes)
-    return float(value)
+    return number
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is a list or an array, rather than a single value."""
+    return isinstance(value, (list, tuple, range)) or np.ndim(value) > 0
 
 
 def real_array(name: str, value: Any) -> np.ndarray:
     """The value as a float64 array, refusing text, complex numbers, ragged lists and empty arrays."""
     takes = "a number or an array of numbers"
+    if isinstance(value, np.ma.MaskedArray) or (isinstance(value, (list, tuple)) and any(map(_is_no_number, value))):
+        raise bad_parameter(name, value, takes)
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
@@ -60,6 +80,11 @@ def real_array(name: str, value: Any) -> np.ndarray:
     if array.dtype.kind not in "iuf" or array.size == 0:
         raise bad_parameter(name, value, takes)
     return array.astype(np.float64)
+
+
+def _is_no_number(value: Any) -> bool:
+    """Whether a value would become a number in an array although it is none."""
+    return isinstance(value, (bool, np.bool_, np.ma.MaskedArray))
 
 
 def check_axis_names(model: Model, axes: dict[str, Any]) -> tuple[str, ...]:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+_LONGEST = 500
+"""The most characters of a bad value that a message shows."""
+
 
 class SolvableError(Exception):
     """Base class of every error that the library raises on purpose."""
@@ -51,4 +54,12 @@ def checked_variance(noise: Any) -> Any:
 
 def bad_parameter(name: str, got: object, takes: str) -> ValueError:
     """The `ValueError` for a bad parameter: its name, what it got and what it takes."""
-    return ValueError(f"{name} = {got!r} is not allowed: {name} must be {takes}.")
+    return ValueError(f"{name} = {_shown(got)} is not allowed: {name} must be {takes}.")
+
+
+def _shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except Exception:  # an integer of thousands of digits has none
+        return f"a value of type {type(value).__name__}"
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

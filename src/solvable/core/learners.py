@@ -27,7 +27,8 @@ class AMP(Learner):
     One step proposes $\\hat w'$ and moves to $\\hat w + \\delta (\\hat w' - \\hat w)$ with $\\delta$ = `damping`, the
     weight of the new iterate (1 is undamped). It stops when the relative change is below `tolerance`, or after
     `max_steps`. Its theory is the fixed point of state evolution reached from an infinitesimal overlap. `start` is
-    `"noise"`, or `"spectral"` for the estimate of the symmetric spectral method (with several projections).
+    `"noise"`, or `"spectral"` for the estimate of the symmetric spectral method; a run from noise that did not succeed
+    by its own account is started again from there.
     """
 
     posterior_mean: ClassVar[bool] = True

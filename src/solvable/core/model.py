@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from solvable.core.axis import Axis, as_axes
 from solvable.core.errors import bad_parameter
 from solvable.core.fields import field_names, has_field, is_number, number_paths, replaced
+from solvable.core.memory import check_memory
 from solvable.core.ranges import Range
 from solvable.core.status import Status
 
@@ -25,6 +27,10 @@ class Data(NamedTuple):
     truth: np.ndarray
 
 
+BLOCK = 256
+"""How many samples of a stream are made at a time, unless told."""
+
+
 class Stream:
     """Fresh samples of one instance without end: `draw(n)` gives the next n, `truth` is what they are drawn from.
 
@@ -32,15 +38,20 @@ class Stream:
     stream are the same however many are asked for at once.
     """
 
-    def __init__(self, truth: Any, samples: Callable[[int], tuple[np.ndarray, np.ndarray]], block: int = 256):
+    def __init__(self, truth: Any, samples: Callable[[int], tuple[np.ndarray, np.ndarray]], block: int = BLOCK):
         self.truth = truth
         self._samples, self._block = samples, block
         self._left: tuple[np.ndarray, np.ndarray] | None = None
 
     def draw(self, n: int) -> Data:
         """The next n samples."""
-        parts = [] if self._left is None else [self._left]
-        while not parts or sum(len(y) for _, y in parts) < n:
+        from solvable.core.checks import check_count  # which knows the models
+
+        n = check_count("n", n, least=0)
+        parts = [self._samples(self._block) if self._left is None else self._left]
+        inputs = np.asarray(parts[0][0])
+        check_memory(float(n) * inputs.itemsize * math.prod(inputs.shape[1:]), f"{n} samples", "n", n)
+        while sum(len(y) for _, y in parts) < n:
             parts.append(self._samples(self._block))
         X, y = parts[0] if len(parts) == 1 else (np.concatenate(column) for column in zip(*parts, strict=True))
         self._left = (X[n:], y[n:])

@@ -34,7 +34,7 @@ UNIT = Range(0.0, 1.0, 1e-5)
 SIGNED = Range(-1.0, 1.0, 1e-5)
 NOT_NEGATIVE = Range(0.0)
 _NAMED = {
-    "cosine": SIGNED,
+    "cosine": SIGNED._replace(floor=math.sqrt(UNIT.floor)),  # as well known as its square
     "squared_overlap": UNIT,
     "rank": UNIT,
     "active_fraction": UNIT,
@@ -104,12 +104,12 @@ def _slack(error: np.ndarray, limits: Range) -> np.ndarray:
 
 
 def _put_back(found: Prediction, name: str, ranges: dict[str, Range]) -> np.ndarray:
-    """A metric with the values on the bounds that lie beyond them by less than their uncertainty; matrices as they are."""
+    """A metric with the values on the bounds that lie beyond by less than their uncertainty; matrices as they are."""
     value, limits = found.metrics[name], _range(name, ranges)
     if value.ndim > 1 or value.dtype.kind != "f":
         return value
-    near = np.clip(value, limits.low, limits.high)
-    return np.where(np.abs(value - near) <= _slack(_uncertainty(found, name), limits), near, value)
+    near, slack = np.clip(value, limits.low, limits.high), _slack(_uncertainty(found, name), limits)
+    return np.where((value >= near - slack) & (value <= near + slack), near, value)
 
 
 def _inside(found: Prediction, name: str, ranges: dict[str, Range]) -> np.ndarray:

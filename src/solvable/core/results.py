@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,16 @@ import numpy as np
 from solvable.core.status import Status
 
 
-class _Metrics:
+class _Metrics(Mapping[str, Any]):
+    """A mapping from the names of metrics to their values: `dict(prediction)`, `"cosine" in prediction`."""
+
     metrics: dict[str, Any]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.metrics)
+
+    def __len__(self) -> int:
+        return len(self.metrics)
 
     def __getitem__(self, metric: str) -> Any:
         try:
@@ -26,8 +34,9 @@ class Prediction(_Metrics):
     """What theory says in the limit of infinite dimension.
 
     Every entry has the shape of the axis given to `predict` (trailing axes for matrices). `status` holds a `Status`,
-    or an integer array of them; `uncertainty` a numerical error estimate for each metric; `residual` how far the
-    order parameters are from solving their equations.
+    or an integer array of them; `uncertainty` a numerical error estimate for each metric, none for closed forms exact
+    to rounding. `residual` is how far the order parameters are from solving their equations: the largest relative
+    difference between the two sides, or relative change by one more step; 0 where nothing is solved for.
     """
 
     metrics: dict[str, Any]
@@ -53,8 +62,10 @@ class Prediction(_Metrics):
 
 @dataclasses.dataclass(frozen=True)
 class Outcome(_Metrics):
-    """What one run at finite size gave; `estimate` is what the algorithm returns, `converged` its own verdict.
+    """What one run at finite size gave; `estimate` is what the algorithm returns.
 
+    Its own verdict is two facts: `converged`, that it stopped moving, and `consistent`, that what it estimates in
+    several ways agrees, which is True for an algorithm that has no such check.
     A run that was asked for an array of values of one axis has the name of that axis as its `path`: the first axis of
     every metric, and of `converged`, then runs over those values. Any other outcome has `path` None. `details` are
     what else an algorithm has to say; of those that are numbers `light` keeps the ones asked for.
@@ -66,6 +77,7 @@ class Outcome(_Metrics):
     seconds: float = float("nan")
     details: dict[str, Any] = dataclasses.field(default_factory=dict)
     path: str | None = None
+    consistent: bool = True
 
     def light(self, details: Sequence[str] = ()) -> Outcome:
         """The outcome as curves and stores keep it: without its estimate, and with the named details only."""
@@ -75,7 +87,8 @@ class Outcome(_Metrics):
     def __repr__(self) -> str:
         inside = ", ".join(f"{k}={_short(v)}" for k, v in self.metrics.items())
         ended = "converged" if np.all(self.converged) else "NOT converged"
-        return f"Outcome({inside}; {ended}, {self.seconds:.2g} s)"
+        doubt = "" if self.consistent else ", NOT consistent"
+        return f"Outcome({inside}; {ended}{doubt}, {self.seconds:.2g} s)"
 
 
 def leading_arrays(found: Prediction, count: int, whose: str, pointwise: bool = False) -> Prediction:

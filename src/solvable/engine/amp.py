@@ -26,6 +26,7 @@ State evolution tracks the undamped loop (`damping=1`) exactly as d grows, from 
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 from collections.abc import Callable
@@ -36,13 +37,21 @@ import scipy.linalg
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
+from solvable.engine.fluctuations import deviations, overlap_covariance
 from solvable.engine.operators import Operator
 from solvable.engine.sides import OutputDenoiser, OutputStep, SignalDenoiser, SignalStep
 from solvable.numerics.symmetric import compose, eigh, times
 
 _RATIO_OFFSET = 0.05
 _RATIO_TOLERANCE = 0.2
+_RATIO_ERRORS = 2.0
 _RECOVERED_MOST = 1e-3
+_LIVE = 20
+"""A direction is live above this many noise floors."""
+_NEAR = 0.03
+"""The 1 - q below which a direction is nearly recovered: a few labels carry what is still learned about it."""
+_STALLED = 0.1
+"""By how much 1 - q of a nearly recovered direction may still fall while the run counts as still."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,11 +71,16 @@ class AMPReport:
 
     Three estimates of one matrix must agree: A (norms), g^T g / d, and a (derivatives). `residual_ratios` and
     `derivative_ratios` are the eigenvalues of the last two relative to the first (0.05 added to each); sound runs have
-    all of them within 0.2 of 1. Directions recovered so well that d V < 1, or that V is at its floor, are left out,
-    since there g -> 0 rightly.
+    all of them within 0.2 of 1, or within two of their standard errors as sums over samples (`ratio_errors`, of both in
+    turn). Directions recovered so well that d V < 1, or that V is at its floor, are left out, since there g -> 0
+    rightly, and so are those of which nothing was found. Whether they agree (`consistent`) and whether the run stopped
+    moving (`converged`) are two facts: a run may do either without the other.
     `log_likelihood` is the mean leave-one-out log evidence of the labels and ranks the ends of different starts;
     `free_entropy` is the Bethe free entropy per unknown. Both are None if the denoisers do not provide them.
     `proposal` is what the signal side last proposed, of which `estimate` is the damped form: zeros are exact in it.
+    `covariance` (p, p, p, p) is that of the entries of the overlap between instances of this size, expected from the
+    run's own estimates (`fluctuations`); None where it is not known: the run did not stop, the weights are not
+    Gaussian, the output does not tell the derivatives of each label, or the fixed point is not stable by them.
     """
 
     estimate: np.ndarray
@@ -78,8 +92,10 @@ class AMPReport:
     iterations: int
     residual_ratios: np.ndarray
     derivative_ratios: np.ndarray
+    ratio_errors: np.ndarray
     log_likelihood: float | None
     free_entropy: float | None
+    covariance: np.ndarray | None
     history: History
 
     @property
@@ -89,9 +105,37 @@ class AMPReport:
 
     @property
     def consistent(self) -> bool:
-        """Whether the run converged and its three estimates of A agree within 20 %."""
+        """Whether the three estimates of A agree, whether or not the run stopped; never where it met a NaN."""
         ratios = np.concatenate([self.residual_ratios, self.derivative_ratios])
-        return self.converged and bool(np.all(np.abs(ratios - 1) < _RATIO_TOLERANCE))
+        tolerance = np.maximum(_RATIO_TOLERANCE, _RATIO_ERRORS * self.ratio_errors)
+        return self.status != Status.NONFINITE and bool(np.all(np.abs(ratios - 1) < tolerance))
+
+    @property
+    def nearly_recovered(self) -> bool:
+        """Whether the run claims to know every direction but for 3 %."""
+        return bool(np.all(np.linalg.eigvalsh(self._self_overlap) > 1 - _NEAR))
+
+    @property
+    def trivial(self) -> bool:
+        """Whether the run found nothing: no direction is above the noise that keeps it alive."""
+        return bool(np.all(np.linalg.eigvalsh(self._self_overlap) <= _LIVE * _noise_floor(len(self.estimate))))
+
+    def spread(self, turn: np.ndarray | None = None) -> np.ndarray:
+        """The standard deviation (p x p) between instances expected of each entry of the overlap, NaN if not known.
+
+        It is that of the overlap with W turned, W `turn`, where `turn` (p x p) is given.
+        """
+        p = self.estimate.shape[1]
+        return (
+            np.full((p, p), np.nan)
+            if self.covariance is None
+            else deviations(self.covariance, np.eye(p) if turn is None else turn)
+        )
+
+    @property
+    def _self_overlap(self) -> np.ndarray:
+        finite = np.nan_to_num(self.estimate, nan=0.0, posinf=0.0, neginf=0.0)
+        return finite.T @ finite / len(finite)
 
 
 def uninformed_start(rng: np.random.Generator, d: int, p: int) -> np.ndarray:
@@ -117,12 +161,14 @@ def amp(
     """Run the iteration of this module from `start` (d, p) until every live direction is still.
 
     A direction of W^T W / d is live above 20 times the noise floor, and still when it moved by less than `tolerance` of
-    its length, or when it is recovered (1 - q below 10 `vmin`, and below 0.001) and its change no longer falls but
-    stays below the root of that, the width that the floor of V leaves. The run converges after two still steps if all
-    directions are live, after `patience` still steps otherwise (the others may yet grow; raise `patience` close to a
-    threshold). `memory` (n, p) is the Onsager term of the start: None for a start that does not depend on X given the
-    truth. `damping` is the weight of the new iterate, 1 for none. `callback(t, W)` is called with W before each step t
-    = 0, 1, ... and once more with the final W.
+    its length; or when it is recovered (1 - q below 10 `vmin`, and below 0.001) and its change no longer falls but
+    stays below the root of that, the width that the floor of V leaves; or when it is nearly recovered (1 - q below
+    0.03) and 1 - q moved by less than a tenth of itself in the last `patience` steps: where there are just as many
+    labels as unknowns it falls like 1/t, and the few labels that matter keep W trembling. The run converges after two
+    still steps if all directions are live, after `patience` still steps otherwise (the others may yet grow; raise
+    `patience` close to a threshold). `memory` (n, p) is the Onsager term of the start: None for a start that does not
+    depend on X given the truth. `damping` is the weight of the new iterate, 1 for none. `callback(t, W)` is called with
+    W before each step t = 0, 1, ... and once more with the final W.
     """
     n, d = operator.samples, operator.dimension
     start = np.asarray(start, dtype=float)
@@ -133,7 +179,7 @@ def amp(
     if max_steps < 1:
         raise bad_parameter("max_steps", max_steps, "at least 1")
     p = start.shape[1]
-    floor = 0.01 / d
+    floor = _noise_floor(d)
     W = start
     onsager = np.zeros((n, p)) if memory is None else np.array(memory, dtype=float)
     said: np.ndarray | None = None
@@ -174,7 +220,7 @@ def amp(
             break
         by_norm = out.variance is None and new.variance is None
         trace.append((Q, V, new.precision, change))
-        last = _Step(V, Omega, B, a, out, new, u, v if by_norm else _diagonal(V, u))
+        last = _Step(V, Omega, B, a, out, new, u, v if by_norm else _diagonal(V, u), by_norm)
         said = None if new.variance is None else V + damping * (new.variance - V)
         step *= damping
         W = W + step
@@ -189,13 +235,19 @@ def amp(
     return _report(W, last, status, trace, n, p, vmin)
 
 
+def _noise_floor(d: int) -> float:
+    """The q below which a direction is kept alive with fresh noise."""
+    return 0.01 / d
+
+
 class _Stillness:
     """The stopping rule of `amp`; a handful of numbers, for which plain Python is faster than arrays."""
 
     def __init__(self, floor: float, tolerance: float, vmin: float, patience: int, p: int):
-        self._live, self._tolerance, self._recovered = 20 * floor, tolerance, min(10 * vmin, _RECOVERED_MOST)
+        self._live, self._tolerance, self._recovered = _LIVE * floor, tolerance, min(10 * vmin, _RECOVERED_MOST)
         self._width, self._patience = math.sqrt(self._recovered), patience
         self._before, self._steps = [np.inf] * p, 0
+        self._past: collections.deque[list[float]] = collections.deque(maxlen=max(patience, 1))
 
     def reached(self, q: list[float], moves: list[float], by_norm: bool) -> bool:
         """Whether the run is over, given the self-overlap of each direction and its relative change.
@@ -203,12 +255,16 @@ class _Stillness:
         Only where V is had from the norm does a norm of one mean that a direction is recovered.
         """
         dead, settled = False, True
-        for q_j, now, before in zip(q, moves, self._before, strict=True):
+        past = self._past[0] if len(self._past) == self._past.maxlen else [-np.inf] * len(q)
+        for q_j, now, before, long_ago in zip(q, moves, self._before, past, strict=True):
             if q_j <= self._live:
                 dead = True
             elif now >= self._tolerance:
-                settled &= by_norm and 1 - q_j <= self._recovered and 0.9 * before < now < self._width
+                recovered = 1 - q_j <= self._recovered and 0.9 * before < now < self._width
+                stalled = self._recovered < 1 - q_j < _NEAR and abs(q_j - long_ago) < _STALLED * (1 - q_j)
+                settled &= by_norm and (recovered or stalled)
         self._before = moves
+        self._past.append(q)
         self._steps = self._steps + 1 if settled else 0
         return self._steps > (self._patience if dead else 1)
 
@@ -229,16 +285,24 @@ class _Step(NamedTuple):
     new: SignalStep
     u: np.ndarray
     v: np.ndarray
+    by_norm: bool
 
 
 def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: int, p: int, vmin: float) -> AMPReport:
     if last is None:
         nan, none = np.full((p, p), np.nan), np.empty(0)
         history = History(np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p, p)), np.empty((0, p)))
-        return AMPReport(W, W, nan, nan, np.full((n, p), np.nan), status, 0, none, none, None, None, history)
+        return AMPReport(
+            W, W, nan, nan, np.full((n, p), np.nan), status, 0, none, none, none, None, None, None, history
+        )
     Q, V, precision, change = (np.stack(column) for column in zip(*trace, strict=True))
-    g, A, log_Z = last.out.g, last.new.precision, last.out.log_Z
-    directions = last.u[:, (W.shape[0] * last.v > 1) & (last.v > vmin)]
+    A, log_Z, d = last.new.precision, last.out.log_Z, len(W)
+    unknown = (d * last.v > 1) & (last.v > vmin)
+    found = unknown & (_diagonal(Q[-1], last.u) > _LIVE * _noise_floor(d))
+    g, derivatives = last.out.g, None if last.out.derivatives is None else last.out.derivatives()
+    residual, residual_errors = _ratios(g.T @ g / d, g[:, :, None] * g[:, None, :], A, last.u[:, found], d)
+    derivative, derivative_errors = _ratios(last.a, derivatives, A, last.u[:, found], d)
+    converged = status == Status.CONVERGED
     return AMPReport(
         estimate=W,
         proposal=last.new.estimate,
@@ -247,19 +311,48 @@ def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: i
         Omega=last.Omega,
         status=status,
         iterations=len(trace),
-        residual_ratios=_ratios(g.T @ g / W.shape[0], A, directions),
-        derivative_ratios=_ratios(last.a, A, directions),
+        residual_ratios=residual,
+        derivative_ratios=derivative,
+        ratio_errors=np.concatenate([residual_errors, derivative_errors]),
         log_likelihood=None if log_Z is None else float(np.mean(log_Z())),
         free_entropy=_free_entropy(last),
+        covariance=_covariance(last, derivatives, last.u[:, unknown]) if converged else None,
         history=History(Q, V, precision, change),
     )
 
 
-def _ratios(K: np.ndarray, A: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """Eigenvalues of $A^{-1/2} K A^{-1/2}$ within `directions`, both offset so that A = 0 is harmless."""
+def _ratios(
+    K: np.ndarray, samples: np.ndarray | None, A: np.ndarray, directions: np.ndarray, d: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of $A^{-1/2} K A^{-1/2}$ within `directions`, both offset so that A = 0 is harmless.
+
+    With the standard error of each, K being the sum of `samples` (n, p, p) over d but for a sign; zero without them.
+    """
     offset = _RATIO_OFFSET * np.eye(directions.shape[1])
     A_here, K_here = (directions.T @ M @ directions + offset for M in (A, K))
-    return scipy.linalg.eigh(K_here, A_here, eigvals_only=True) if K_here.size else np.empty(0)
+    if not K_here.size:
+        return np.empty(0), np.empty(0)
+    values, vectors = scipy.linalg.eigh(K_here, A_here)
+    if samples is None:
+        return values, np.zeros_like(values)
+    x = directions @ vectors
+    each = np.einsum("nab,aj,bj->nj", samples, x, x, optimize=True)
+    return values, np.sqrt(len(each)) * each.std(axis=0) / d
+
+
+def _covariance(step: _Step, derivatives: np.ndarray | None, directions: np.ndarray) -> np.ndarray | None:
+    """That of the overlap between instances, zero in the recovered directions, which are not among `directions`."""
+    p, k = directions.shape
+    gaussian = step.by_norm and np.allclose(step.new.response @ (np.eye(p) + step.new.precision), np.eye(p), atol=1e-6)
+    if derivatives is None or not gaussian:
+        return None
+    if not k:
+        return np.zeros((p,) * 4)
+    G = directions.T @ derivatives @ directions
+    inside = overlap_covariance(step.out.g @ directions, G, directions.T @ step.V @ directions, len(step.B))
+    if inside is None:
+        return None
+    return np.einsum("abcd,ia,jb,kc,ld->ijkl", inside, *[directions] * 4, optimize=True)
 
 
 def _free_entropy(step: _Step) -> float | None:

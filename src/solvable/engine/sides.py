@@ -63,14 +63,16 @@ class OutputStep(NamedTuple):
     r"""What the labels of one data set say: `g` (n, p), and `minus_derivative` (p, p), the mean of $-dg_i/d\Omega_i$.
 
     `variance` (p, p) is the V that the labels themselves show, where the output measures it; None where V is said by
-    the signal. `log_Z()` gives the log evidence $\log Z_{out}(y_i, \Omega_i, V)$ of each label, (n,); None where there
-    is none. It is a function because only the last step's is needed.
+    the signal. `log_Z()` gives the log evidence $\log Z_{out}(y_i, \Omega_i, V)$ of each label, (n,), and
+    `derivatives()` the $dg_i/d\Omega_i$, (n, p, p); None where there is none. They are functions because only the last
+    step's are needed.
     """
 
     g: np.ndarray
     minus_derivative: np.ndarray
     variance: np.ndarray | None = None
     log_Z: Callable[[], np.ndarray] | None = None
+    derivatives: Callable[[], np.ndarray] | None = None
 
 
 class SignalStep(NamedTuple):

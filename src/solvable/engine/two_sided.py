@@ -22,6 +22,7 @@ from solvable.core.ranges import SIGNED, UNIT, Range, usual_range
 from solvable.core.registry import simulation, theory, thresholds_of
 from solvable.core.results import Outcome, Prediction
 from solvable.engine.amp import AMPReport, amp, uninformed_start
+from solvable.engine.cosines import cosine_error, cosines, cosines_of
 from solvable.engine.operators import Operator
 from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.sides import BayesOutput, BayesSignal, Evolution, OutputDenoiser, SignalDenoiser
@@ -39,7 +40,8 @@ _SOLVERS = 64
 class Instance:
     """One data set as message passing sees it: `operator`, the two denoisers, and where a run starts and ends.
 
-    `start(rng)` is an uninformed start (d x p), pure noise unless told; `estimate` turns the loop's weights into what
+    `start(rng)` is an uninformed start (d x p), pure noise unless told, and `spectral(rng)` one from the eigenvectors
+    of a matrix with its Onsager term, or None where they carry nothing; `estimate` turns the loop's weights into what
     the learner returns, and `details` adds to what a run reports.
     """
 
@@ -49,6 +51,7 @@ class Instance:
     directions: int = 1
     least_variance: float = SMALLEST_V
     start: Callable[[np.random.Generator], np.ndarray] | None = None
+    spectral: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray] | None] | None = None
     estimate: Callable[[np.ndarray], Any] = lambda W: W
     details: Callable[[AMPReport], dict[str, Any]] = lambda report: {}
 
@@ -72,24 +75,35 @@ class Instance:
     def uninformed(self, rng: np.random.Generator, learner: AMP) -> tuple[AMPReport, int]:
         """The end of message passing from an uninformed start, and how many starts it took.
 
-        With several directions a run can end where one is found and another is a random one that fits the labels a
-        little: a false fixed point of finite sizes. It shows without the truth, since the run does not converge or its
-        three estimates of the precision disagree. Then noise of norm close to that of the truth is tried, which
-        settles before the directions that grow fastest have taken over, and the end under which the labels are
+        A run can end at a false fixed point of finite sizes: nothing is found although there is something to find, or
+        with several directions one is found and another is a random one that fits the labels a little. It shows
+        without the truth (`_doubtful`). Then it is started again: from the eigenvectors of the spectral method where
+        there are any; then, for several directions, from noise of norm close to that of the truth, which settles
+        before the directions that grow fastest have taken over. Of all ends the one under which the labels are
         likeliest is kept. Such runs are short, and get half the steps.
         """
         size = self.operator.dimension, self.directions
         start = uninformed_start(rng, *size) if self.start is None else self.start(rng)
-        best = self.run(start, rng, learner)
-        if self.directions == 1:
-            return best, 1
+        best, starts = self.run(start, rng, learner), 1
         again = learner.with_field("max_steps", max(1, int(learner.max_steps) // 2))
-        for tried in range(RESTARTS):
-            if best.consistent:
-                return best, 1 + tried
+        if self.spectral is not None and (best.trivial or self._doubtful(best)):
+            found = self.spectral(rng)
+            if found is not None:
+                best, starts = max(best, self.run(found[0], rng, again, found[1]), key=_likelihood), starts + 1
+        while self.directions > 1 and starts <= RESTARTS and self._doubtful(best):
             start = np.sqrt(_RESTART_NORM) * rng.standard_normal(size)
-            best = max(best, self.run(start, rng, again), key=_likelihood)
-        return best, 1 + RESTARTS
+            best, starts = max(best, self.run(start, rng, again), key=_likelihood), starts + 1
+        return best, starts
+
+    def _doubtful(self, end: AMPReport) -> bool:
+        """Whether another start may lead to a better end.
+
+        One direction that stopped did so at the fixed point of its instance, whatever the start. Nor is there anything
+        better than to know every direction.
+        """
+        if end.nearly_recovered and end.consistent:
+            return False
+        return not (end.converged and (end.consistent or self.directions == 1))
 
 
 class TwoSided(Model):
@@ -126,14 +140,16 @@ class TwoSided(Model):
     def prediction(self, points: FixedPoints) -> Prediction:
         """The metrics at fixed points of one overlap, weights of unit variance: overlap q and estimation error V."""
         q, V, qhat = (part[:, 0, 0] for part in (points.overlap, points.variance, points.field))
-        metrics = {"overlap": q, "squared_overlap": q, "estimation_error": V}
+        metrics = {"overlap": q, **cosines(q, q, 1.0), "estimation_error": V}
+        uncertainty = {name: points.uncertainty for name in metrics}
+        uncertainty["cosine"] = cosine_error(q, points.uncertainty)
         return Prediction(
             metrics=metrics,
             order_parameters={"q": q, "qhat": qhat, "free_entropy": points.free_entropy},
             status=points.status,
             residual=points.residual,
             iterations=points.iterations,
-            uncertainty={name: points.uncertainty for name in metrics},
+            uncertainty=uncertainty,
         )
 
     def knowing_nothing(self) -> Prediction:
@@ -155,12 +171,13 @@ class TwoSided(Model):
         return found
 
     def scores(self, estimate: Any, data: Any, rng: np.random.Generator) -> dict[str, Any]:
-        """The metrics of an estimate of one direction; the sign counts unless `hides_sign`."""
+        """The metrics of a posterior mean of one direction; the sign counts unless `hides_sign`."""
         truth = np.asarray(data.truth)
-        m, q, scale = (float(np.mean(a * b)) for a, b in ((estimate, truth), (estimate, estimate), (truth, truth)))
-        m = abs(m) if self.hides_sign() else m
-        squared = m**2 / (q * scale) if q * scale > 0 else 0.0
-        return {"overlap": m, "squared_overlap": squared, "estimation_error": q - 2 * m + scale}
+        if self.hides_sign() and np.vdot(estimate, truth) < 0:
+            estimate = -estimate
+        error = float(np.mean((estimate - truth) ** 2))
+        overlap = float(np.mean(estimate * truth))
+        return {"overlap": overlap, **cosines_of(estimate, truth), "estimation_error": error}
 
     def hides_sign(self) -> bool:
         """Whether the labels of w* and of -w* have the same law, so that the sign of an estimate means nothing."""
@@ -213,7 +230,11 @@ def run_amp(model: TwoSided, learner: AMP, data: Any, rng: np.random.Generator) 
 def outcome(
     model: TwoSided, instance: Instance, data: Any, rng: np.random.Generator, report: AMPReport, **more: Any
 ) -> Outcome:
-    """A run's end with its scores, and what judges it without the truth."""
+    """A run's end with its scores, and what judges it without the truth.
+
+    `spread` is the standard deviation of each overlap between instances of this size that the run's own estimates
+    lead to (`fluctuations`), NaN where none is known.
+    """
     estimate = instance.estimate(report.estimate)
     details = {
         "iterations": report.iterations,
@@ -225,7 +246,10 @@ def outcome(
         "free_entropy": report.free_entropy,
     }
     metrics = model.scores(estimate, data, rng)
-    return Outcome(metrics, estimate, report.converged, details=details | instance.details(report) | more)
+    if instance.directions == 1 and "overlap" in metrics:
+        details["spread"] = {"overlap": float(report.spread()[0, 0])}
+    details |= instance.details(report) | more
+    return Outcome(metrics, estimate, report.converged, details=details, consistent=report.consistent)
 
 
 def _likelihood(report: AMPReport) -> float:

@@ -35,8 +35,8 @@ class Ending(enum.IntEnum):
 class FixedPoint(NamedTuple):
     """A solution and its report.
 
-    `residual` is max |f(x) - x| / (atol + rtol |x|) over all entries, evaluated afresh at the returned `value`;
-    `status` is `Ending.CONVERGED` if and only if it is at most 1 (and the value is finite). `iterations` counts the
+    `residual` is max |f(x) - x| / (|x| + atol/rtol) over all entries, evaluated afresh at the returned `value`;
+    `status` is `Ending.CONVERGED` if and only if it is at most rtol (and the value is finite). `iterations` counts the
     evaluations of f inside the loop. All are arrays, batched under `vmap`; only `value` carries derivatives, and those
     have a meaning only where the solve converged.
     """
@@ -168,12 +168,12 @@ def solve_fixed_point(
     residual = _scaled_residual(
         ravel_pytree(x)[0], ravel_pytree(jax.tree.map(jnp.subtract, function(x, frozen_args), x))[0], rtol, atol
     )
-    residual = jax.lax.stop_gradient(residual)
+    residual = jax.lax.stop_gradient(residual)  # in units of the tolerance
     status = jnp.where(
         jnp.isfinite(residual), jnp.where(residual <= 1, Ending.CONVERGED, Ending.MAX_STEPS), Ending.NONFINITE
     )
     iterations = jnp.asarray(solution.stats["num_steps"], jnp.int32)
-    return FixedPoint(solution.value, residual, iterations, status.astype(jnp.int32))
+    return FixedPoint(solution.value, rtol * residual, iterations, status.astype(jnp.int32))
 
 
 def _inexact(leaf: Any) -> jax.Array:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
 from scipy.special import expit
 
-from solvable.core.errors import NotSolvable, bad_parameter
+from solvable.core.checks import real_number
+from solvable.core.errors import NotSolvable
 from solvable.numerics.gaussian import gauss_legendre
 
 
@@ -160,6 +161,10 @@ def _scaled_nodes(qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return t, step / scale * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi), a
 
 
+def _checked_share(rho: Any) -> Any:
+    return real_number("rho", rho, "in (0, 1]", lambda x: 0 < x <= 1)
+
+
 class GaussBernoulli(Prior):
     """w = 0 with probability 1 - rho, otherwise w ~ N(0, 1/rho).
 
@@ -167,11 +172,7 @@ class GaussBernoulli(Prior):
     log(rho / (1 - rho)) - log(1 + A tau) / 2 + v B^2 / 2 against the spike.
     """
 
-    rho: float = eqx.field(converter=float)
-
-    def __check_init__(self):
-        if not 0 < self.rho <= 1:
-            raise bad_parameter("rho", self.rho, "in (0, 1]")
+    rho: float = eqx.field(converter=_checked_share)
 
     @property
     def dimension(self) -> float:

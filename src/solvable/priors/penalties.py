@@ -10,7 +10,6 @@ $w = \arg\min_w [\hat V w^2/2 - b w + r(w)]$. State evolution needs
 from __future__ import annotations
 
 import abc
-import numbers
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -117,18 +116,16 @@ def as_penalty(penalty: Penalty | str | float) -> Penalty:
     takes = "a penalty, a number (the strength of a ridge), 'ridge:STRENGTH' or 'lasso:STRENGTH'"
     if isinstance(penalty, Penalty):
         return penalty
-    if isinstance(penalty, numbers.Real) and not isinstance(penalty, bool):
+    if not isinstance(penalty, str):
+        return Ridge(real_number("penalty", penalty, takes))
+    name, _, strength = penalty.strip().lower().partition(":")
+    kind = {"ridge": Ridge, "lasso": Lasso, "l2": Ridge, "l1": Lasso}.get(name)
+    try:
+        if kind is not None:
+            return kind(float(strength)) if strength else kind()
         return Ridge(float(penalty))
-    if isinstance(penalty, str):
-        name, _, strength = penalty.strip().lower().partition(":")
-        kind = {"ridge": Ridge, "lasso": Lasso, "l2": Ridge, "l1": Lasso}.get(name)
-        try:
-            if kind is not None:
-                return kind(float(strength)) if strength else kind()
-            return Ridge(float(penalty))
-        except ValueError:
-            pass
-    raise bad_parameter("penalty", penalty, takes)
+    except ValueError:
+        raise bad_parameter("penalty", penalty, takes) from None
 
 
 def _far(t: Any, exact: Any, tail: Any) -> Any:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter
 from solvable.spectra.law import Law
 from solvable.spectra.pieces import Panels, RootSeries, adaptive_panels, root_series, table_panels
@@ -99,10 +100,11 @@ class Density(Law):
 def _checked_atoms(atoms: Mapping[float, float]) -> tuple[np.ndarray, np.ndarray]:
     takes = "point masses {place: weight} at finite places, of positive weights that sum to less than one"
     try:
-        places = np.array(sorted(atoms), float)
-        masses = np.array([atoms[place] for place in sorted(atoms)], float)
+        given = {real_number("place", place, takes): real_number("weight", atoms[place], takes) for place in atoms}
     except (TypeError, ValueError):
         raise bad_parameter("atoms", atoms, takes) from None
+    places = np.array(sorted(given), float)
+    masses = np.array([given[place] for place in sorted(given)], float)
     if places.ndim != 1 or not (np.isfinite(places).all() and (masses > 0).all() and masses.sum() < 1):
         raise bad_parameter("atoms", atoms, takes)
     return places, masses
@@ -123,8 +125,7 @@ def _support(body: RootSeries | Panels, places: np.ndarray) -> tuple[np.ndarray,
 
 def _body_of_function(function: Callable[[Any], Any], low: Any, high: Any) -> RootSeries | Panels:
     for name, value in (("low", low), ("high", high)):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-            raise bad_parameter(name, value, "a finite number, an end of the interval that holds the density")
+        real_number(name, value, "a finite number, an end of the interval that holds the density")
     if not low < high:
         raise bad_parameter("high", high, f"larger than low = {low}")
 

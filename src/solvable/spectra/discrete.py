@@ -9,10 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from solvable.core.checks import check_count, real_array, real_number
 from solvable.core.errors import bad_parameter
 from solvable.spectra.law import Law
 
 _BLOCK = 4
+_MOST = 10**7
+"""The most eigenvalues of a power law."""
 
 
 class Discrete(Law):
@@ -22,8 +25,8 @@ class Discrete(Law):
     weights: Any
 
     def __init__(self, values: Any, weights: Any = None):
-        values = np.asarray(values, float)
-        weights = np.ones_like(values) if weights is None else np.asarray(weights, float)
+        values = real_array("values", values)
+        weights = np.ones_like(values) if weights is None else real_array("weights", weights)
         if values.ndim != 1 or not values.size or not np.all(np.isfinite(values)):
             raise bad_parameter("values", values, "a list of finite eigenvalues")
         if weights.shape != values.shape or not np.all(np.isfinite(weights) & (weights > 0)):
@@ -103,13 +106,12 @@ class PowerLaw(Discrete):
     gamma: float = 1.0
 
     def __init__(self, gamma: float, size: int = 400):
-        if not (np.isfinite(gamma) and gamma > 0.5):
-            raise bad_parameter("gamma", gamma, "above 1/2, so that the largest eigenvalues carry the norm")
-        if size != int(size) or size < 1:
-            raise bad_parameter("size", size, "a positive number of eigenvalues")
-        values = np.arange(1.0, int(size) + 1) ** -gamma
+        takes = "above 1/2, so that the largest eigenvalues carry the norm"
+        gamma = real_number("gamma", gamma, takes, lambda x: x > 0.5)
+        size = check_count("size", size, least=1, most=_MOST)
+        values = np.arange(1.0, size + 1) ** -gamma
         super().__init__(values * np.sqrt(size / np.sum(values**2)))
-        self.gamma = float(gamma)
+        self.gamma = gamma
 
     def eigenvalues(self, d: int) -> np.ndarray:
         size = len(self.values)

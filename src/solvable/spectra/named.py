@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable.core.checks import real_array
 from solvable.core.errors import bad_parameter
 from solvable.spectra.discrete import Discrete, PowerLaw
 from solvable.spectra.law import Law
@@ -107,7 +108,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def _eigenvalues(value: Any) -> np.ndarray:
-    values = np.asarray(value)
-    if values.dtype.kind not in "iuf":
-        raise TypeError
-    return values
+    try:
+        return real_array("spectrum", value)
+    except ValueError:
+        raise TypeError from None

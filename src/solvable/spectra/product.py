@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.errors import bad_parameter
+from solvable.core.checks import real_number
 from solvable.spectra.law import LowRank, ratio
 
 _POLISH = 3
@@ -32,8 +32,8 @@ class ProductWishart(LowRank):
 
     def __init__(self, rho: Any, beta: Any = 1.0):
         for name, value, least in (("rho", rho, 0), ("beta", beta, 1)):
-            if isinstance(value, (int, float)) and not (np.isfinite(value) and value >= least and value > 0):
-                raise bad_parameter(name, value, "a positive number" if least == 0 else "a number of at least 1")
+            takes = "a positive number" if least == 0 else "a number of at least 1"
+            real_number(name, value, takes, lambda x, least=least: x > 0 and x >= least)
         self.rho, self.beta = rho, beta
         self.critical = _critical(rho, beta)
 

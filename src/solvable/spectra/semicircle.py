@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.errors import bad_parameter
+from solvable.core.checks import real_number
 from solvable.spectra.law import Law
 
 
@@ -19,10 +19,8 @@ class Semicircle(Law):
     centre: Any = 0.0
 
     def __check_init__(self):
-        if isinstance(self.scale, (int, float)) and not (np.isfinite(self.scale) and self.scale > 0):
-            raise bad_parameter("scale", self.scale, "a positive variance")
-        if isinstance(self.centre, (int, float)) and not np.isfinite(self.centre):
-            raise bad_parameter("centre", self.centre, "a finite number")
+        real_number("scale", self.scale, "a positive variance", lambda x: x > 0)
+        real_number("centre", self.centre, "a finite number")
 
     def stieltjes(self, z: Any) -> jax.Array:
         w = jnp.asarray(z) + 0j - self.centre

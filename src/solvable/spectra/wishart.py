@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.errors import bad_parameter
+from solvable.core.checks import real_number
 from solvable.spectra.law import LowRank, ratio, root_between
 
 
@@ -23,8 +23,7 @@ class MarchenkoPastur(LowRank):
     rho: Any
 
     def __check_init__(self):
-        if isinstance(self.rho, (int, float)) and not (np.isfinite(self.rho) and self.rho > 0):
-            raise bad_parameter("rho", self.rho, "a positive number")
+        real_number("rho", self.rho, "a positive number", lambda x: x > 0)
 
     def stieltjes(self, z: Any) -> jax.Array:
         low, high = self.ends_of_density

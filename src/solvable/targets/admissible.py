@@ -12,10 +12,12 @@ import itertools
 import numpy as np
 
 from solvable.core.errors import TargetError
+from solvable.core.programs import count_target
 from solvable.numerics.gaussian import RADIUS, panels
 from solvable.targets.adapted import relevant_directions, zero_sets
 from solvable.targets.axis_breaks import axis_breaks
 from solvable.targets.directions import Function, typical_points
+from solvable.targets.expression import COMPARISONS, Expression, Operation, evaluate
 from solvable.targets.target import Target
 
 _LINES = 192
@@ -26,6 +28,7 @@ _BALLS = 2.0 ** -np.arange(6, 17, 2)
 @functools.lru_cache(maxsize=64)
 def check_admissible(target: Target) -> None:
     """Raise a `TargetError` if g is constant, undefined on a set of positive probability, or of infinite variance."""
+    count_target()
     _refuse_undefined(target)
     if not relevant_directions(target).shape[1]:
         raise TargetError(f"the target {target.name!r} is constant: there is nothing to learn")
@@ -37,12 +40,32 @@ def _refuse_undefined(target: Target) -> None:
     z = typical_points(target.projections, 6144, seed=6)
     z *= np.minimum(1.0, RADIUS / np.linalg.norm(z, axis=1, keepdims=True))
     values = target.numpy(z)
+    if target.expression is not None:
+        _refuse_hidden(target.expression, list(z.T), np.ones(len(z), bool))
     for bad, what in ((np.isnan(values), "undefined (NaN)"), (np.isinf(values), "infinite")):
         if bad.any():
             nearest = z[bad][np.argmin(np.linalg.norm(z[bad], axis=1))]
             raise TargetError(
                 f"the target {target.name!r} is {what} on a set of positive probability (near z = {_place(nearest)})"
             )
+
+
+def _refuse_hidden(node: Expression, z: list[np.ndarray], reached: np.ndarray) -> None:
+    """Refuse a comparison with a part that has no value where it is reached: its answer would be no property of g."""
+    parts = [(argument, reached) for argument in node.arguments]
+    if isinstance(node, Operation) and node.name in (*COMPARISONS, "step", "where"):
+        compared = node.operands[:1] if node.name == "where" else node.operands
+        for part in compared:
+            if np.isnan(np.broadcast_to(evaluate(part, z, np), reached.shape)[reached]).any():
+                raise TargetError(
+                    f"{part} is undefined (NaN) on a set of positive probability, and {node} compares it: say "
+                    "what holds there, as in where(z > 0, log(z) > 1, 0)"
+                )
+    if isinstance(node, Operation) and node.name == "where":
+        chosen = np.broadcast_to(evaluate(node.operands[0], z, np) != 0, reached.shape)
+        parts = list(zip(node.operands, (reached, reached & chosen, reached & ~chosen), strict=True))
+    for part, where in parts:
+        _refuse_hidden(part, z, where)
 
 
 def _refuse_growth(target: Target) -> None:

@@ -238,7 +238,7 @@ def _text_and_strength(node: Expression, first: str) -> tuple[str, int]:
 def _number(value: float) -> str:
     if value == math.pi:
         return "pi"
-    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+    return str(int(value)) if abs(value) < 1e15 and value == int(value) else repr(value)
 
 
 class Break(NamedTuple):

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from solvable.core.errors import TargetError
+from solvable.core.programs import count_target
 from solvable.numerics.gaussian import RADIUS, normal_density, panels
 from solvable.numerics.roots import golden_section, halving
 from solvable.targets.target import Target
@@ -117,6 +118,7 @@ class Landscape:
 @functools.lru_cache(maxsize=64)
 def landscape(target: Target) -> Landscape:
     """The landscape of a one-projection target, or a `TargetError` that says why there is none."""
+    count_target()
     breaks = target.breaks
     grid = _grid(breaks)
     values, slopes = target.value_and_slope(grid)

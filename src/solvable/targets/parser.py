@@ -11,7 +11,6 @@ import ast
 import difflib
 import math
 import re
-import warnings
 from typing import NoReturn
 
 import numpy as np
@@ -42,12 +41,15 @@ VARIABLES = {"z": 1} | {f"z{i}": i for i in range(1, MAX_PROJECTIONS + 1)}
 HERMITE = {f"he{k}": k for k in range(9)}
 NAMES = [*VARIABLES, "pi", *FUNCTIONS, "he", *HERMITE]
 
+_JOINED = re.compile(r"(?<![A-Za-z0-9_.])[.0-9][A-Za-z0-9_.]*?(and|else|for|i[fns]|or|not)")
+"""A number joined to a word: what Python's parser warns of, and a filter of warnings is that of the whole process."""
+_NO_NUMBER = "invalid decimal literal (write a product with *, as in 2*z)"
 _ALLOWED = re.compile(r"[A-Za-z0-9_ .,+\-*/()<>=!]")
 _CHARACTER_HINTS = {
     "^": "write a power as z**2",
     "&": "write 'and' as a product of comparisons: (z > 0) * (z < 1)",
     "|": "write 'or' with max: max(z < 0, z > 1), or use abs(z)",
-    "[": "write the projections as z1, z2, z3, z4",
+    "[": "write the projections as z1, z2, z3",
     "%": "there is no remainder here",
     ":": "a formula has no lambda, slice or assignment",
     "'": "a formula has no strings",
@@ -110,7 +112,7 @@ class _Parser:
         tree = self.syntax_tree()
         expression = self.convert(tree.body, 0)
         if not expression.projections:
-            self.fail("the formula is a constant: it must use z (or z1, z2, z3, z4)", self.start)
+            self.fail("the formula is a constant: it must use z (or z1, z2, z3)", self.start)
         return expression
 
     def check_characters(self) -> None:
@@ -125,16 +127,17 @@ class _Parser:
                 self.fail(f"the character {ascii(character)} is not allowed" + (f": {hint}" if hint else ""), position)
 
     def syntax_tree(self) -> ast.Expression:
+        joined = _JOINED.search(self.raw)
+        if joined:
+            self.fail(f"this is not a formula: {_NO_NUMBER}", joined.start(1))
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return ast.parse(self.raw.strip(" "), mode="eval")
+            return ast.parse(self.raw.strip(" "), mode="eval")
         except SyntaxError as error:
             # Python reports a text that stops too early at offset 0 of no line.
             offset = self.start + error.offset - 1 if error.offset else len(self.raw.rstrip(" "))
             reason = error.msg.rstrip(".?") if error.msg else "invalid syntax"
             if reason == "invalid decimal literal":
-                reason += " (write a product with *, as in 2*z)"
+                reason = _NO_NUMBER
             elif self.raw[offset : offset + 1] == "=":
                 reason += " (write an equality test as ==)"
             self.fail(f"this is not a formula: {reason}", offset)
@@ -200,13 +203,13 @@ class _Parser:
     def unknown(self, kind: str, name: str) -> str:
         close = [_NAME_HINTS[name]] if name in _NAME_HINTS else difflib.get_close_matches(name.lower(), NAMES, 1)
         if re.fullmatch(r"z\d+", name):
-            return f"unknown variable '{name}': the variables are z (= z1), z2, z3 and z4"
+            return f"unknown variable '{name}': the variables are z (= z1), z2, z3 and, to diagnose, z4"
         if re.fullmatch(r"he\d+", name):
             return f"unknown function '{name}': write he({name[2:].lstrip('0') or 0}, z), with a degree of at most 20"
         shown = name if len(name) <= 30 else name[:27] + "..."
         if close:
             return f"unknown {kind} '{shown}': did you mean {close[0]}?"
-        known = ", ".join([*FUNCTIONS, "he"]) if kind == "function" else "z (= z1), z2, z3, z4 and pi"
+        known = ", ".join([*FUNCTIONS, "he"]) if kind == "function" else "z (= z1), z2, z3 and pi"
         return f"unknown {kind} '{shown}': the {kind}s are {known}"
 
     def comparison(self, node: ast.Compare, depth: int) -> Expression:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from solvable.targets.expression import Expression, Hermite, Number, Operation, Power, Variable
+from solvable.core.errors import TargetError
+from solvable.targets.expression import Expression, Hermite, Number, Operation, Power, Variable, evaluate, walk
 from solvable.targets.target import Target
 
 _ROUNDING = 1e-13
@@ -19,7 +20,9 @@ def rotate(target: Target, basis: np.ndarray) -> Target:
     basis = np.asarray(basis, float)
     projections = basis.shape[1]
     if target.expression is not None:
-        return Target(_substitute(target.expression, basis), projections)
+        formula = _substitute(target.expression, basis)
+        _check_constants(formula, target)
+        return Target(formula, projections)
     columns = basis.tolist()
 
     def rotated(u):
@@ -43,6 +46,16 @@ def _substitute(node: Expression, basis: np.ndarray) -> Expression:
         return Hermite(node.degree, arguments[0])
     assert isinstance(node, Operation)
     return Operation(node.name, arguments)
+
+
+def _check_constants(formula: Expression, target: Target) -> None:
+    """Refuse a formula that rotates to one with a constant part of no finite value, such as 1/0."""
+    for node in walk(formula):
+        if not node.projections and not np.isfinite(evaluate(node, [], np)):
+            raise TargetError(
+                f"the target {target.name!r} does not depend on all the directions in its formula, and where z is zero "
+                f"along the others the part {node} has no finite value: write the formula without them"
+            )
 
 
 def _affine(node: Expression, size: int) -> tuple[np.ndarray, float] | None:

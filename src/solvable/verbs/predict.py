@@ -12,10 +12,12 @@ from solvable.core.checks import check_axes, check_axis_names, check_learner, ch
 from solvable.core.errors import ConvergenceError
 from solvable.core.model import Learner, Model
 from solvable.core.precision import float64
+from solvable.core.programs import drop_programs
 from solvable.core.ranges import guarded, offence
 from solvable.core.registry import TheoryEntry, find_theory
 from solvable.core.results import Prediction, leading_arrays, reshaped, stacked
 from solvable.core.status import Status
+from solvable.verbs.lookup import looked_up
 
 # What one point of a grid may raise without taking the others down. Errors about the pair or the parameters
 # (NotSolvable, TargetError, ValueError) concern every point and are never swallowed.
@@ -40,9 +42,10 @@ def predict(model: Model, learner: Learner, throw: bool = True, **axes: Any) -> 
     """
     check_model(model)
     check_learner(learner)
-    entry = find_theory(model, learner)
+    entry = looked_up(find_theory, model, learner)
     if is_traced(axes):
         return _traced(entry, model, learner, axes)
+    drop_programs()
     arrays, shape = check_axes(model, axes)
     flat = {name: np.array(array).reshape(-1) for name, array in arrays.items()}
     found, error = _solve(entry, model, learner, flat, int(np.prod(shape)))

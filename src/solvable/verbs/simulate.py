@@ -12,8 +12,10 @@ from solvable.core.checks import check_count, check_learner, check_model, check_
 from solvable.core.errors import NotSimulable
 from solvable.core.model import Learner, Model
 from solvable.core.precision import float64
+from solvable.core.programs import drop_programs
 from solvable.core.registry import SimulationEntry, find_simulation
 from solvable.core.results import Outcome, checked_outcome
+from solvable.verbs.lookup import looked_up
 
 
 def simulate(model: Model, learner: Learner, d: int | None = None, seed: int = 0, **axes: Any) -> Outcome:
@@ -31,10 +33,11 @@ def simulate(model: Model, learner: Learner, d: int | None = None, seed: int = 0
     """
     check_model(model)
     check_learner(learner)
-    entry = find_simulation(model, learner)
+    entry = looked_up(find_simulation, model, learner)
     size, axes = _size(model, d, axes)
-    seed = check_count("seed", seed, least=0)
+    seed = check_count("seed", seed, least=0, most=2**128 - 1)
     values, point = (None, check_point(model, axes)) if entry.path is None else check_path(model, axes, entry.path)
+    drop_programs()
     sampler, whose = _sampler(entry, model), pair_name(model, learner)
     data_rng, algorithm_rng = generators(seed, size, point)
 

@@ -1,4 +1,4 @@
-"""Level sets as weighted points: densities, flat sets, moments, noise and the label spectrum, against known laws."""
+"""Level sets as weighted points: densities, flat sets, moments and the label spectrum, against known laws."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import k0, ndtr
 from solvable.channels import GenericChannel
 from solvable.channels.levels.averages import label_moments
 from solvable.channels.levels.fibres import coordinate_rule
-from solvable.channels.levels.labels import LabelRule, Resolution, blur, label_rule
+from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian_many import frame
 from solvable.targets.target import Target
@@ -209,40 +209,3 @@ def test_coordinate_rules_integrate_kinks_and_bumps():
     assert w @ (1 / (1 + ((x - 0.5) / 0.05) ** 2)) == pytest.approx(
         0.05 * (np.arctan(5.7 / 0.05) + np.arctan(6.7 / 0.05)), rel=2e-3
     )
-
-
-NOISES = [1e-8, 1e-6, 1e-4, 1e-2, 0.1, 1.0, 10.0]
-
-
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize(
-    "text, variance",
-    [("z1*z2", 1.0), ("relu(z1)+relu(z2)", 1 - 1 / np.pi), ("sign(z1*z2)", 1.0), ("tanh(z1)*z2+0.3*z1**2", None)],
-)
-def test_noisy_labels_have_mass_one_and_the_right_variance(text, variance, noise):
-    rule = rule_of(text)
-    seen = blur(rule, noise)
-    assert seen is not None
-    weight = seen.mu * (seen.matrix @ density(rule))
-    assert weight.sum() == pytest.approx(1, abs=1e-3)
-    if variance is None:
-        clean = rule.mu * density(rule)
-        variance = clean @ rule.y**2 - (clean @ rule.y) ** 2
-    weight /= weight.sum()
-    assert weight @ seen.y**2 - (weight @ seen.y) ** 2 == pytest.approx(variance + noise, rel=5e-3)
-
-
-@pytest.mark.parametrize("noise", [1e-3, 0.1, 2.0])
-def test_noisy_density_of_a_chi_squared_label(noise):
-    """y = z1^2 + z2^2 + sqrt(D) xi: exp(-y/2 + D/8) Phi(y/sqrt D - sqrt D/2) / 2."""
-    rule = rule_of("z1**2+z2**2")
-    seen = blur(rule, noise)
-    assert seen is not None
-    found = seen.matrix @ density(rule)
-    width = np.sqrt(noise)
-    exact = np.exp(-seen.y / 2 + noise / 8) * ndtr(seen.y / width - width / 2) / 2
-    np.testing.assert_allclose(found, exact, atol=2e-3 * exact.max())
-
-
-def test_no_noise_is_no_blur():
-    assert blur(rule_of("z1*z2"), 0.0) is None

@@ -80,7 +80,7 @@ def test_ridge_of_the_noise_is_bayes_optimal(noise):
 def test_no_data(loss):
     learner = sv.ERM(loss, 0.3)
     found = sv.predict(OUTLIERS, learner, alpha=0.0)
-    assert found.converged and found["overlap"] == 0 and found["estimation_error"] == 1
+    assert found.converged and found["cosine"] == 0 and found["estimation_error"] == 1
     assert found.order_parameters["q"] == 0 and found["replicon"] == 0
     near = sv.predict(OUTLIERS, learner, alpha=1e-7)
     assert near["estimation_error"] == pytest.approx(1, abs=1e-5)
@@ -113,7 +113,7 @@ def test_without_penalty_and_with_few_samples_the_labels_are_interpolated(loss):
     alpha = np.array([0.2, 0.7])
     found, square = (sv.predict(OUTLIERS, sv.ERM(each, 0.0), alpha=alpha) for each in (loss, "square"))
     assert np.all(found.converged) and np.all(found["training_loss"] == 0)
-    for name in ("estimation_error", "overlap"):
+    for name in ("estimation_error", "cosine"):
         assert found[name] == pytest.approx(square[name], rel=1e-10)
     # The closed form at S = alpha.
     slope, power = 0.7, 0.7 * 1.1 + 0.3 * 5.0
@@ -226,7 +226,7 @@ def test_logistic_regression_written_without_the_margin():
 @pytest.mark.parametrize("loss", ["square", "huber:0.8", "absolute"])
 def test_a_reversed_target_reverses_the_overlap(loss):
     here, there = (sv.predict(two(t, 0.3), sv.ERM(loss, 0.2), alpha=1.7) for t in ("z", "-z"))
-    assert there["overlap"] == pytest.approx(-here["overlap"], rel=1e-9)
+    assert there["cosine"] == pytest.approx(-here["cosine"], rel=1e-9)
     assert there.order_parameters["m"] == pytest.approx(-here.order_parameters["m"], rel=1e-9)
     for name in ("generalization_error", "training_loss", "replicon", "squared_overlap"):
         assert there[name] == pytest.approx(here[name], rel=1e-9)
@@ -234,7 +234,7 @@ def test_a_reversed_target_reverses_the_overlap(loss):
 
 def test_reversed_classes_reverse_the_overlap():
     here, there = (sv.predict(sv.MultiIndex(t), sv.ERM("hinge", 0.1), alpha=2.0) for t in ("sign(z)", "-sign(z)"))
-    assert there["overlap"] == pytest.approx(-here["overlap"], rel=1e-8)
+    assert there["cosine"] == pytest.approx(-here["cosine"], rel=1e-8)
     assert there["classification_error"] == pytest.approx(here["classification_error"], rel=1e-8)
 
 
@@ -245,7 +245,7 @@ def test_labels_in_other_units(factor):
     parts = [sv.Contamination(p, beta, factor**2 * D) for p, beta, D in SKEWED.components[1:]]
     scaled = sv.MultiIndex(f"{factor}*z", noise=factor**2 * 0.1, contamination=parts)
     there = sv.predict(scaled, sv.ERM(losses.Huber(0.8 * factor), 0.2), alpha=1.7)
-    assert there["overlap"] == pytest.approx(here["overlap"], rel=1e-8)
+    assert there["cosine"] == pytest.approx(here["cosine"], rel=1e-8)
     assert there["replicon"] == pytest.approx(here["replicon"], rel=1e-8)
     assert there["training_loss"] == pytest.approx(factor**2 * here["training_loss"], rel=1e-8)
     assert there.order_parameters["q"] == pytest.approx(factor**2 * here.order_parameters["q"], rel=1e-8)
@@ -256,7 +256,7 @@ def test_the_absolute_loss_in_other_units_has_another_ridge():
     """|c r| = c |r|: multiplying labels by c is dividing the ridge by c."""
     here = sv.predict(two("z", 0.3), sv.ERM("absolute", 0.3), alpha=1.7)
     there = sv.predict(two("3*z", 2.7), sv.ERM("absolute", 0.1), alpha=1.7)
-    assert there["overlap"] == pytest.approx(here["overlap"], rel=1e-8)
+    assert there["cosine"] == pytest.approx(here["cosine"], rel=1e-8)
     assert there["training_loss"] == pytest.approx(3 * here["training_loss"], rel=1e-8)
 
 

@@ -37,7 +37,7 @@ def squared_hinge(y, z):
     return jnp.maximum(1 - y * z, 0.0) ** 2
 
 
-def close(here: sv.Prediction, there: sv.Prediction, rel: float, names=("overlap", "estimation_error", "replicon")):
+def close(here: sv.Prediction, there: sv.Prediction, rel: float, names=("cosine", "estimation_error", "replicon")):
     for name in names:
         assert here[name] == pytest.approx(there[name], rel=rel), name
 
@@ -175,7 +175,7 @@ def test_no_error_is_negative_where_nothing_is_left_to_learn():
     ):
         found = sv.predict(model, learner, alpha=np.array([1.0, 2.0, 3.0, 10.0]), throw=False)
         good = found.converged
-        assert good[1:].all() and np.all(found["overlap"][good] <= 1)
+        assert good[1:].all() and np.all(found["cosine"][good] <= 1)
         for name in ("estimation_error", "generalization_error"):
             assert np.all(found[name][good] >= 0) and np.all(found[name][1:] < 1e-9)
 
@@ -271,7 +271,7 @@ def test_runs_agree_with_theory(model, loss, penalty, alpha, d, seeds):
     theory = sv.predict(model, learner, alpha=alpha)
     runs = [sv.simulate(model, learner, alpha=alpha, d=d, seed=seed) for seed in range(seeds)]
     assert all(run.converged for run in runs)
-    for name in ("overlap", "estimation_error", "training_loss"):
+    for name in ("cosine", "estimation_error", "training_loss"):
         values = np.array([run[name] for run in runs])
         error = values.std(ddof=1) / np.sqrt(seeds)
         assert abs(values.mean() - theory[name]) < 4 * error + 2 * abs(theory[name]) / d + 1e-7, name

@@ -99,7 +99,7 @@ def test_linear_closed_form(noise):
     V = np.array([linear_error(a, noise) for a in alpha])
     np.testing.assert_allclose(points.V, V, rtol=1e-9)
     np.testing.assert_allclose(points.q / (1 - points.q), alpha / (1 - points.q + noise), rtol=1e-7)
-    np.testing.assert_allclose(evolution.gain(points.qhat), alpha, rtol=1e-8)
+    np.testing.assert_allclose(np.exp(evolution.log_gain(np.log(points.qhat))), alpha, rtol=1e-8)
 
 
 def test_noiseless_linear_learns_alpha_and_then_everything():
@@ -248,3 +248,24 @@ def test_many_alphas_at_once_equal_one_at_a_time():
         for field in ("q", "V", "qhat", "free_entropy", "status", "uncertainty"):
             one_by_one = [getattr(p, field)[0] for p in alone]
             np.testing.assert_allclose(getattr(together, field), one_by_one, rtol=1e-9, atol=1e-11, err_msg=field)
+
+
+def test_a_point_off_the_curve_is_not_converged(monkeypatch):
+    """Not even by a ten-millionth: the threshold between converged and not is at 1e-8."""
+    solver = MultiIndex("abs(z)", noise=0.01).solver()
+    crossing = type(solver)._crossing
+    gain = np.array([1.5, 3.0])
+    assert np.all(solver.uninformed(gain).status == Status.CONVERGED)
+    monkeypatch.setattr(type(solver), "_crossing", lambda *args: crossing(*args) * (1 + 1e-6))
+    for points in (solver.uninformed(gain), solver.optimal(gain)):
+        assert np.all(points.status == Status.MAX_STEPS) and np.all(points.residual > 1e-8)
+
+
+@pytest.mark.parametrize("gain", [0.9, 1.5, 4.0])
+def test_the_uncertainty_of_the_overlap_is_what_an_error_of_the_information_does_to_it(gain, monkeypatch):
+    """An information that is larger by its own error has the fixed point of so many more samples."""
+    solver = MultiIndex("abs(z)", noise=0.1).solver()
+    monkeypatch.setattr(type(solver.table), "relative_error", lambda self, t: np.full(np.shape(t), 1e-4))
+    here, there = (solver.uninformed(np.array([gain * factor])) for factor in (1.0, 1 + 1e-4))
+    moved = there.overlap[0, 0, 0] - here.overlap[0, 0, 0]
+    assert here.uncertainty[0] == pytest.approx(moved, rel=1e-2)

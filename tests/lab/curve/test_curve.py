@@ -6,6 +6,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from toys import ridge as toy
@@ -177,6 +178,32 @@ def test_saved_and_loaded(curve, tmp_path):
     assert again.dataset.identical(curve.dataset) and again.thresholds == curve.thresholds
     assert [p.name for p in tmp_path.iterdir()] == ["curve.nc"]
     assert again.save(path) == path and sv.Curve.load(path).dataset.identical(curve.dataset)
+
+
+def test_a_file_is_what_its_name_says(curve, tmp_path):
+    table = pd.read_csv(curve.save(tmp_path / "c.csv"))
+    assert list(table) == list(curve.to_dataframe()) and len(table) == len(curve.to_dataframe())
+    np.testing.assert_allclose(table["overlap_theory"], curve.to_dataframe()["overlap_theory"], rtol=1e-12)
+    for name in ("c.h5", "c.xlsx", "c.png", "c"):
+        with pytest.raises(ValueError, match=r"path must be a file name that ends in \.nc or \.csv"):
+            curve.save(tmp_path / name)
+    with pytest.raises(ValueError, match="path must be in a folder that exists"):
+        curve.save(tmp_path / "missing" / "c.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["c.csv"]
+
+
+def test_the_default_metric_is_one_that_all_learners_share(curve):
+    """A second learner without an overlap: the two are compared by their errors."""
+    data = curve.dataset.copy(deep=True)
+    assert curve.default_metric == "overlap"
+    for name in ("overlap_theory", "overlap_simulation"):
+        data[name].loc[{"learner": "mean"}] = np.nan
+    assert sv.Curve(data).default_metric == "estimation_error"
+    assert sv.Curve(data).select(learner="ridge").default_metric == "overlap"
+    assert sv.Curve(data.assign(cosine_theory=data["overlap_theory"])).default_metric == "estimation_error"
+    both = data.assign(cosine_theory=curve.dataset["overlap_theory"], squared_overlap_simulation=data["overlap_theory"])
+    both["cosine_theory"].loc[{"learner": "mean"}] = 0.5
+    assert sv.Curve(both).default_metric == "cosine"
 
 
 def test_every_array_has_a_checksum(curve, tmp_path):

@@ -206,7 +206,7 @@ def test_the_best_robust_losses_are_those_of_an_independent_code():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WANTED)
 def test_each_entry_agrees(name, tmp_path):
-    found = reproduce(all_entries()[name], tmp_path, Effort(quick=True, progress=False))
+    found = reproduce(all_entries()[name], tmp_path, quick=True, progress=False)
     for verdict in found.verdicts:
         assert verdict.simulation.word != DIFFERS, verdict.line(name)
         assert np.isfinite(verdict.simulated.error), verdict.line(name)

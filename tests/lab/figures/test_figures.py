@@ -203,7 +203,7 @@ def _no_thresholds(monkeypatch):
 
 def test_an_entry_from_end_to_end(tmp_path):
     overlap = sv.predict(toy.Regression(), toy.Ridge(), alpha=2.0)["overlap"]
-    found = reproduce(toy_entry(f"{overlap:.3f}"), tmp_path / "new", Effort(quick=True, progress=False))
+    found = reproduce(toy_entry(f"{overlap:.3f}"), tmp_path / "new", quick=True, progress=False)
     (line,) = found.lines
     assert (
         line.startswith(f"toy-entry: published {overlap:.3f}, computed {overlap:.5f}, simulated 0.") and found.expected
@@ -229,27 +229,27 @@ def one_format(monkeypatch):
 
 
 def test_the_same_entry_gives_the_same_files(tmp_path):
-    first, second = (reproduce(toy_entry(), tmp_path / name, Effort(True, progress=False)) for name in "ab")
+    first, second = (reproduce(toy_entry(), tmp_path / name, quick=True, progress=False) for name in "ab")
     for one, other in zip(first.files, second.files, strict=True):
         if one.suffix in (".png", ".pdf", ".svg"):
             assert one.read_bytes() == other.read_bytes()
 
 
 def test_a_wrong_number_is_not_expected(tmp_path, one_format):
-    found = reproduce(toy_entry("0.1"), tmp_path, Effort(True, progress=False))
+    found = reproduce(toy_entry("0.1"), tmp_path, quick=True, progress=False)
     assert not found.expected and ": differs; " in found.lines[0]
 
 
 def test_a_run_at_other_sizes_replaces_the_files_of_the_last(tmp_path, one_format):
-    reproduce(toy_entry(), tmp_path, Effort(False, progress=False))
+    reproduce(toy_entry(), tmp_path, quick=False, progress=False)
     assert (tmp_path / "toy-entry_ridge_d30.nc").exists()
     (tmp_path / "other_theory.nc").write_text("not ours")
-    reproduce(toy_entry(), tmp_path, Effort(True, progress=False))
+    reproduce(toy_entry(), tmp_path, quick=True, progress=False)
     assert not (tmp_path / "toy-entry_ridge_d30.nc").exists() and (tmp_path / "other_theory.nc").exists()
 
 
 def test_a_run_that_fails_leaves_the_earlier_files_whole(tmp_path, monkeypatch, one_format):
-    reproduce(toy_entry(), tmp_path, Effort(True, progress=False))
+    reproduce(toy_entry(), tmp_path, quick=True, progress=False)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
     def full(self, path):
@@ -258,7 +258,7 @@ def test_a_run_that_fails_leaves_the_earlier_files_whole(tmp_path, monkeypatch, 
 
     monkeypatch.setattr(sv.Curve, "save", full)
     with pytest.raises(OSError, match="no space left"):
-        reproduce(toy_entry("0.1"), tmp_path, Effort(True, progress=False))
+        reproduce(toy_entry("0.1"), tmp_path, quick=True, progress=False)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -284,7 +284,7 @@ def test_pictures_have_labels_and_the_threshold_of_the_runs():
 def test_the_gallery_shows_figures_verdicts_and_commands(tmp_path, one_format):
     wrong = toy_entry("0.1")
     known = dataclasses.replace(wrong, claims=[dataclasses.replace(wrong.claims[0], known_wrong="The paper erred.")])
-    found = [reproduce(entry, tmp_path, Effort(True, progress=False)) for entry in (toy_entry("0.9"), known)]
+    found = [reproduce(entry, tmp_path, quick=True, progress=False) for entry in (toy_entry("0.9"), known)]
     path = write_gallery(found, tmp_path)
     text = path.read_text()
     assert path.name == "index.md" and text == page(found) and text.count("![Ridge regression](toy-entry.png)") == 2
@@ -305,7 +305,7 @@ def test_the_onset_of_a_theory_by_bisection():
 @pytest.mark.slow
 @pytest.mark.parametrize("entry", all_entries().values(), ids=lambda entry: entry.id)
 def test_each_entry_agrees_or_differs_as_documented(entry, tmp_path):
-    found = reproduce(entry, tmp_path, Effort(quick=True, progress=False))
+    found = reproduce(entry, tmp_path, quick=True, progress=False)
     known = {"committee": "differs, as documented"}
     for verdict in found.verdicts:
         expected = "computed only" if verdict.claim.value is None else known.get(entry.id, "agrees")

@@ -85,6 +85,20 @@ def test_values_do_not_depend_on_the_workers(pool):
     assert alone.dataset.drop_vars("seconds").identical(shared.dataset.drop_vars("seconds"))
 
 
+def test_a_pool_that_forks_is_refused_instead_of_waiting_for_ever(tmp_path):
+    with ProcessPoolExecutor(2, get_context("fork")) as executor:
+        calls = (
+            lambda: sv.learning_curve(MODEL, RIDGE, alpha=GRID, d=20, seeds=3, executor=executor),
+            lambda: sv.phase_diagram(MODEL, RIDGE, ("alpha", GRID), ("noise", [0.1, 0.2]), executor=executor),
+            lambda: sv.sweep(MODEL, RIDGE, store=tmp_path, alpha=GRID, executor=executor),
+        )
+        for call in calls:
+            with pytest.raises(ValueError, match=r'forks .* mp_context=multiprocessing.get_context\("spawn"\)'):
+                call()
+    with pytest.raises(ValueError, match="executor must be a concurrent.futures executor"):
+        sv.learning_curve(MODEL, RIDGE, alpha=GRID, d=20, seeds=3, executor="threads")
+
+
 def test_a_learner_twice_has_two_labels():
     twice = [toy.Ridge(0.1), toy.Ridge(1.0), toy.Ridge(1.0, variant="b"), toy.Mean()]
     assert sv.learning_curve(MODEL, twice, alpha=GRID, d=10, seeds=1).learners == (

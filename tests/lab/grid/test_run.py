@@ -53,7 +53,7 @@ def test_values_do_not_depend_on_the_executor(tmp_path, alone, make):
 @pytest.mark.slow
 def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
     def kill_one():
-        wait_until(lambda: len(list(tmp_path.glob("points/*/*.json"))) > 2, 60)
+        wait_until(lambda: len(list(tmp_path.glob("points/*/*.json"))) > 2, 1800)
         os.kill(active_children()[0].pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill_one)

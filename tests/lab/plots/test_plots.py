@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import numpy as np
@@ -134,3 +135,30 @@ def test_pyplot_is_not_needed(monkeypatch):
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
     sv.learning_curve(toy.Regression(), toy.Ridge(), alpha=[0.5, 1.0]).plot()
     assert "matplotlib.pyplot" not in sys.modules
+
+
+NOTEBOOK = """
+import sys, types
+import solvable as sv
+from toys import ridge as toy
+axes = {"x": ("alpha", [0.5, 1.0]), "y": ("noise", [0.1, 0.2])}
+curve = sv.phase_diagram(toy.Regression(), toy.Ridge(), **axes, marks=False, progress=False)
+alone = curve.select(noise=0.1)
+ax = alone.plot()
+assert "matplotlib.pyplot" not in sys.modules
+assert ax._repr_png_().startswith(b"\\x89PNG") and ax.figure._repr_png_().startswith(b"\\x89PNG")
+events = types.SimpleNamespace(register=lambda *call: None)
+shell = types.SimpleNamespace(kernel="of a notebook", events=events)
+sys.modules["IPython"] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(9, 0))
+shown, panels = alone.plot(), curve.plot(kind="lines")
+from matplotlib import pyplot
+assert [pyplot.figure(n) for n in pyplot.get_fignums()] == [shown.figure, panels[0].figure]
+assert not hasattr(shown, "_repr_png_")  # the notebook shows it, once
+print("shown")
+"""
+
+
+def test_a_notebook_shows_the_figure_without_pyplot_being_imported_first():
+    environment = {"PYTHONPATH": ":".join(filter(None, sys.path)), "MPLBACKEND": "agg"}
+    done = subprocess.run([sys.executable, "-c", NOTEBOOK], capture_output=True, text=True, env=environment)
+    assert done.stdout == "shown\n", done.stderr

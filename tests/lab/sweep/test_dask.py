@@ -44,7 +44,7 @@ def test_a_cluster_that_loses_a_worker(cluster, tmp_path):
     killed = []
 
     def kill_one():
-        wait_until(lambda: len(list((tmp_path / "store").glob("points/*/*.json"))) > 3, 60)
+        wait_until(lambda: len(list((tmp_path / "store").glob("points/*/*.json"))) > 3, 1800)
         nanny = next(iter(cluster.workers.values()))
         nanny.auto_restart = False  # a machine that is gone stays gone
         killed.append(nanny.pid)

@@ -182,11 +182,25 @@ def test_points_are_there_as_soon_as_they_are_done(tmp_path, forked):
     [(1, 3), pytest.param(2, 0, marks=pytest.mark.slow), pytest.param(2, 3, marks=pytest.mark.slow)],
 )
 def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, workers, done):
+    interrupted(tmp_path, workers, done)
+
+
+def test_an_interruption_does_not_depend_on_how_the_tests_were_started(tmp_path):
+    """As in the background of a shell, where an interruption is ignored, and inherited so."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        interrupted(tmp_path, 1, 3)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+        signal.signal(signal.SIGINT, before)
+
+
+def interrupted(tmp_path, workers, done):
     command = [
         "from solvable.cli.app import run",
         "import sys",
         "from toys import learners, ridge",
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)",  # a shell's job has it ignored
         "if __name__ == '__main__': sys.exit(run(sys.argv[1:]))",
     ]
     (tmp_path / "sweep.toml").write_text(

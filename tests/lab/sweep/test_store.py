@@ -229,3 +229,32 @@ def test_a_store_that_cannot_be_written_is_still_read(folder, monkeypatch):
     with pytest.warns(RuntimeWarning, match="could not be set aside"):
         curve = sv.open(folder)
     assert int((curve.dataset["status"] == -2).sum() + (curve.dataset["status_simulation"] == -2).sum()) == 1
+
+
+def test_a_file_written_anew_while_it_was_set_aside_is_put_back(folder, monkeypatch):
+    """Another process repairs a damaged file between our reading it and our moving it away."""
+    store, path = PointStore(folder), point_files(folder)[0]
+    good, id = path.read_bytes(), path.stem
+    path.write_bytes(good[:-5])
+    replace = os.replace
+
+    def repaired_first(source, target):
+        if str(source) == str(path):
+            path.write_bytes(good)
+        replace(source, target)
+
+    monkeypatch.setattr(store_module.os, "replace", repaired_first)
+    assert store.read(id) is None
+    assert path.read_bytes() == good and store.set_aside() == 0
+    assert store.read(id)["id"] == id
+
+
+def test_a_result_takes_the_place_of_an_earlier_error(tmp_path):
+    store, id = PointStore(tmp_path / "store", create=True), "ab" * 16
+    known = {"point": {}, "provenance": {"solvable": "0.1.0"}}
+    store.write(id, known | {"error": {"message": "too much"}}, failed=True)
+    assert store.read(id, failed=True) is not None and store.states() == {id: "failed"}
+    store.write(id, known | {"result": {"thresholds": {}}})
+    assert store.read(id, failed=True) is None
+    assert not list(store.folder.glob("points/*/*.failed.json"))
+    assert store.states() == store.checked_states() == {id: "done"}

@@ -87,7 +87,7 @@ def test_sign_metrics_are_those_of_fresh_inputs():
     assert outcome["overlap"] == pytest.approx(np.mean(w_hat * truth))
     assert outcome["estimation_error"] == pytest.approx(np.mean((w_hat - truth) ** 2))
     assert abs(outcome["overlap"] - outcome.details["self_overlap"]) < 3 / np.sqrt(400)
-    assert outcome.details["consistent"]
+    assert outcome.consistent and outcome.details["consistent"]
 
 
 def test_sign_of_the_estimate_counts_unless_the_target_is_even():
@@ -98,6 +98,20 @@ def test_sign_of_the_estimate_counts_unless_the_target_is_even():
     assert scores(ABS, wrong, truth, rng)["estimation_error"] == pytest.approx(0.25)
     assert scores(SIGN, wrong, truth, rng)["overlap"] == pytest.approx(-0.5)
     assert scores(SIGN, wrong, truth, rng)["estimation_error"] == pytest.approx(2.25)
+
+
+def test_a_run_that_finds_nothing_is_started_again_from_the_spectral_estimate():
+    """An instance where noise dies out; from the truth message passing ends at 0.130, as from the eigenvector."""
+    rng = np.random.default_rng([10, 7])
+    data = ABS.sample(rng, 500, alpha=0.8)
+    outcome = run_amp(ABS, AMP(), data, rng)
+    assert outcome.details["starts"] == 2 and outcome.converged
+    assert outcome["overlap"] == pytest.approx(0.130, abs=0.002)
+
+
+def test_a_run_with_nothing_to_find_is_not_started_again():
+    outcome = simulate(ABS, run_amp, AMP(), 0.3, 200, 0)
+    assert outcome.details["starts"] == 1 and outcome.converged and outcome.consistent
 
 
 def test_a_run_out_of_steps_is_not_converged():

@@ -58,7 +58,7 @@ def test_the_spectral_method_at_d_500():
         assert abs(deviation([run["squared_overlap"] for run in found], float(theory["squared_overlap"]))) < 4
 
 
-@pytest.mark.parametrize("case", ["both signs", "tanh", "flipped logit"])
+@pytest.mark.parametrize("case", ["both signs", pytest.param("tanh", marks=pytest.mark.slow), "flipped logit"])
 def test_runs_are_reproducible_and_finite(case):
     model, alpha = CASES[case]
     one, other = (sv.simulate(model, sv.AMP(), alpha=alpha, d=60, seed=3) for _ in range(2))

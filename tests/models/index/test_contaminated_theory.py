@@ -110,7 +110,7 @@ def test_spectral_methods_follow_the_label_law():
     model = LINEAR.with_field("contamination", "0.5:-1:0.1")
     weak = sv.thresholds(model)["weak_recovery"]
     for kind in ("symmetric", "asymmetric"):
-        below, above = (sv.predict(model, sv.Spectral(kind), alpha=f * weak)["overlap"] for f in (0.98, 1.1))
+        below, above = (sv.predict(model, sv.Spectral(kind), alpha=f * weak)["cosine"] for f in (0.98, 1.1))
         assert below == 0 < above
 
 

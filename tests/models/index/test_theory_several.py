@@ -58,3 +58,33 @@ def test_thresholds_and_steps():
     with pytest.raises(ValueError, match="read-only"):
         step.directions[:] = 0.0
     assert sv.thresholds(PARITY)["weak_recovery"] > 2
+
+
+def check_that_noise_never_helps(text: str, alpha: float, noises: list[float]) -> None:
+    """The eigenvalues of the overlap fall with the noise, within the uncertainties stated."""
+    before = None
+    for noise in noises:
+        found = sv.predict(sv.MultiIndex(text, noise=noise), sv.AMP(), alpha=alpha)
+        values, error = np.linalg.eigvalsh(found["overlap"]), float(np.max(found.uncertainty["overlap"]))
+        if before is not None:
+            assert np.all(values <= before[0] + 2 * (before[1] + error)), (noise, values, before)
+        before = values, error
+
+
+def test_a_little_noise_does_not_help():
+    """Labels sign(z1 z2) + z1 / 2 say 2 z1 up to a choice: no eigenvalue of the overlap exceeds alpha."""
+    found = sv.predict(sv.MultiIndex("sign(z1*z2)+0.5*z1", noise=1e-5), sv.AMP(), alpha=0.8)
+    np.testing.assert_allclose(np.linalg.eigvalsh(found["overlap"]), [0.41028, 0.79964], atol=2e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text, alpha",
+    [
+        ("sign(z1*z2)+0.5*z1", 0.8),
+        ("max(z1,z2)", 0.9),
+        ("tanh(z1)*z2", 1.3),
+    ],
+)
+def test_more_noise_never_helps(text, alpha):
+    check_that_noise_never_helps(text, alpha, [0.0, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.1])

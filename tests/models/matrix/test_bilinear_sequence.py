@@ -140,7 +140,7 @@ def test_what_is_refused():
         (lambda: BilinearSequence(0.5, -1), "beta = -1"),
         (lambda: BilinearSequence(0.5, 1, -1), "noise = -1"),
         (lambda: sv.simulate(BilinearSequence(0.01), AMP(), alpha=0.5, d=20), "d = 20 .*at least 100"),
-        (lambda: sv.simulate(BilinearSequence(0.5), AMP(), alpha=0.5, d=300), "d = 300 .*GB"),
+        (lambda: sv.simulate(BilinearSequence(0.5), AMP(), alpha=0.5, d=3000), "d = 3000 .*GB"),
         (lambda: sv.simulate(BilinearSequence(0.5), AMP(start="spectral"), alpha=0.5, d=10), "start = 'spectral'"),
     ]:
         with pytest.raises(ValueError, match=f"^{name}"):

@@ -109,3 +109,43 @@ def test_lazy_of_gaussian_features_is_that_of_theory():
     for metric, expected in (("estimation_error", mse), ("training_error", fit / 0.3)):
         values = np.array([run[metric] for run in runs])
         assert abs(values.mean() - expected) < 4 * values.std(ddof=1) / np.sqrt(len(values)) + 0.02 * expected
+
+
+def test_without_samples_every_metric_and_its_uncertainty_are_the_limit():
+    model = QuadraticNetwork(0.5, 0.3)
+    found = sv.predict(model, sv.Lazy(0.5), alpha=np.array([0.0, 1e-9]))
+    # A single label of variance 2 (1 + rho) + noise is fitted to 1 / (1 + penalty).
+    assert found["training_error"][0] == pytest.approx(3.3 / 9, rel=1e-12)
+    assert found["estimation_error"][0] == 1.5 and found["training_loss"][0] == 0
+    for name, value in found.metrics.items():
+        # The cosine starts like sqrt(alpha).
+        assert value[1] == pytest.approx(value[0], rel=1e-7, abs=1e-4 if name == "cosine" else 1e-8)
+        error = found.uncertainty[name]
+        assert np.all(np.isfinite(error)) and np.all(error <= 1e-13 * np.maximum(value, 1e-9))
+        assert error[0] == pytest.approx(error[1], rel=30, abs=1e-18) and (error[0] > 0) == (value[0] > 0)
+
+
+def test_uncertainties_cover_the_rounding_error():
+    """Against sixty digits."""
+    import mpmath as mp
+
+    rng = np.random.default_rng(0)
+    ratios = []
+    with mp.workdps(60):
+        for i in range(60):
+            near = 0.5 * (1 + rng.choice([-1, 1]) * 10 ** rng.uniform(-8, -1))
+            alpha = float(near if i % 3 == 0 else 10 ** rng.uniform(-3, 1))
+            noise, penalty = float(rng.choice([0.0, 10 ** rng.uniform(-6, 1)])), float(10 ** rng.uniform(-8, 2))
+            found = sv.predict(QuadraticNetwork(0.5, noise), sv.Lazy(penalty), alpha=alpha)
+            Q, a = mp.mpf(1.5), 2 * mp.mpf(alpha)
+            total = 1 + a + mp.mpf(penalty)
+            k = 2 * a / (total + mp.sqrt(total**2 - 4 * a))
+            D = (Q * (1 - k) ** 2 + mp.mpf(noise) / 2) / (a - k**2)
+            fit = D * (a - k) ** 2
+            exact = {
+                "estimation_error": Q * (1 - k) ** 2 + k**2 * D,
+                "training_error": 2 * fit / a,
+                "training_loss": fit + mp.mpf(penalty) * k**2 * (Q + D),
+            }
+            ratios += [float(abs(found[name] - value)) / found.uncertainty[name] for name, value in exact.items()]
+    assert max(ratios) <= 1 and np.median(ratios) > 1e-3

@@ -3,7 +3,6 @@ r"""Logistic labels: y = +1 with probability 1 / (1 + exp(-gain z)), else -1."""
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import equinox as eqx
@@ -12,7 +11,7 @@ from scipy.special import expit
 
 from solvable.channels.finite import FiniteChannel
 from solvable.channels.scalar import PosteriorKernel, ScalarPosterior
-from solvable.core.errors import bad_parameter
+from solvable.core.checks import real_number
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.numerics.roots import halving
 from solvable.targets.landscape import landscape
@@ -94,12 +93,9 @@ class Logit(FiniteChannel):
     labels = np.array([-1.0, 1.0])
 
     def __init__(self, gain: float = 1.0):
-        real = isinstance(gain, numbers.Real) and not isinstance(gain, bool) and math.isfinite(gain)
-        if not (real and 0 <= gain <= _STEEPEST):
-            takes = f"a number from 0 (random labels) to {_STEEPEST:g}; use channels.Sign() for a sharp step"
-            raise bad_parameter("gain", gain, takes)
+        takes = f"a number from 0 (random labels) to {_STEEPEST:g}; use channels.Sign() for a sharp step"
+        self.gain = real_number("gain", gain, takes, lambda x: 0 <= x <= _STEEPEST)
         self.landscape = landscape(Target("sign(z)"))
-        self.gain = float(gain)
         # Where labels are random nothing is left of the sign.
         self.exponent = 1.0 if self.gain > 0 else np.inf
         self.kernel = LogitPosterior.of(self.gain)

@@ -24,8 +24,7 @@ import numpy as np
 from scipy.special import ive
 
 from solvable.channels.base import Average, Posterior
-from solvable.channels.closed.base import ContinuousChannel
-from solvable.channels.closed.peaked import mixture_moments, peaked_nodes, shares
+from solvable.channels.closed.base import ContinuousChannel, mixture_moments, peaked_nodes, shares
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.numerics.gaussian_many import OmegaRule, radii
 

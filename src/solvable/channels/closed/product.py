@@ -15,8 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from solvable.channels.base import Posterior
-from solvable.channels.closed.base import ContinuousChannel
-from solvable.channels.closed.peaked import mixture_moments, peaked_nodes, shares
+from solvable.channels.closed.base import ContinuousChannel, mixture_moments, peaked_nodes, shares
 from solvable.numerics.gaussian import gauss_legendre, graded_legendre
 
 _REACH = ((0.5, 0.3), (2.0, 2.0), (4.0, 8.0), (6.5, 24.0))

@@ -18,8 +18,8 @@ import itertools
 import numpy as np
 
 from solvable.channels.base import Posterior
+from solvable.channels.closed.base import mixture_moments, peaked_nodes, shares
 from solvable.channels.closed.discrete import DiscreteChannel, Regions
-from solvable.channels.closed.peaked import mixture_moments, peaked_nodes, shares
 from solvable.numerics.orthants import log_quadrant, positive_counts, quadrant, same_sign, standardised
 
 

@@ -26,9 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from solvable.channels.base import Average, Channel, LabelLaw, Linearisation, Posterior
-from solvable.channels.closed.base import ClosedChannel, kronecker, weighted_square
+from solvable.channels.closed.base import ClosedChannel, kronecker, mixture_moments, shares, weighted_square
 from solvable.channels.closed.discrete import density
-from solvable.channels.closed.peaked import mixture_moments, shares
 from solvable.channels.closed.signs import Parity
 from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels

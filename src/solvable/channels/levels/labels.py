@@ -77,11 +77,12 @@ class Panels:
 
 
 class Share(NamedTuple):
-    """Labels that are seen, with weights `mu` for dy, made of labels of a block: Z_seen = `matrix` Z[`labels`]."""
+    """Labels `y` that are seen, with weights `mu`, made of labels of a block: Z_seen = `matrix` Z[`labels`]."""
 
+    y: np.ndarray
+    mu: np.ndarray
     labels: slice
     matrix: np.ndarray
-    mu: np.ndarray
 
 
 class Block(NamedTuple):
@@ -110,7 +111,8 @@ class LabelRule:
     def blocks(self) -> tuple[Block, ...]:
         """Without noise every label is seen as it is."""
         alone, same = slice(0, 1), np.ones((1, 1))
-        return tuple(Block(slice(k, k + 1), (Share(alone, same, self.mu[k : k + 1]),)) for k in range(len(self.y)))
+        each = (slice(k, k + 1) for k in range(len(self.y)))
+        return tuple(Block(k, (Share(self.y[k], self.mu[k], alone, same),)) for k in each)
 
     @property
     def mass(self) -> np.ndarray:

@@ -111,9 +111,10 @@ class _Builder:
         shift, weight = np.polynomial.hermite_e.hermegauss(order)
         start = self._add((y[:, None] + self.width * shift).ravel())
         matrix = (weight / weight.sum())[None]
+        every = slice(0, order)
         return [
-            Block(slice(start + k * order, start + (k + 1) * order), (Share(slice(0, order), matrix, mu[k : k + 1]),))
-            for k in range(len(y))
+            Block(slice(first, first + order), (Share(y[k : k + 1], mu[k : k + 1], every, matrix),))
+            for k, first in enumerate(range(start, start + order * len(y), order))
         ]
 
     def _graded(self, a: float, b: float, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +148,7 @@ class _Builder:
                 continue
             near = slice(int(first), int(last))
             kernel = np.exp(-(((y[:, None] - clean[near]) / self.width) ** 2) / 2) / (np.sqrt(2 * np.pi) * self.width)
-            shares.append(Share(near, kernel * weight[near], (b - a) * w))
+            shares.append(Share(y, (b - a) * w, near, kernel * weight[near]))
         start = self._add(clean)
         return Block(slice(start, start + len(clean)), tuple(shares))
 
@@ -199,6 +200,8 @@ class _Builder:
             fibres(self.surface, axis, resolution.step, resolution.radius) for axis in range(self.surface.projections)
         ]
         curved = level_points(self.surface, grids, y[~flat], resolution.radius)
+        if not flat.any():
+            return curved
         # Flat values are the last labels of the rule.
         atom = len(self.rule.y) - len(self.rule.atoms) + np.searchsorted(self.rule.atoms, y[flat])
         sets = joined(curved, self.rule.sets.chosen(atom))

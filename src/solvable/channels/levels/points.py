@@ -27,6 +27,7 @@ _POWER = 3
 _HANDOVER = 0.35
 _STEPS = 60
 _SAME = 1e-9
+_MOST_CROSSINGS = 400_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,13 +62,13 @@ class PointSets:
         return PointSets(self.z[place], self.weight[place], self.gradient[place], start)
 
 
-def joined(first: PointSets, second: PointSets) -> PointSets:
-    """The labels of both, those of the second behind."""
-    start = np.concatenate([first.start, first.start[-1] + second.start[1:]])
+def joined(*parts: PointSets) -> PointSets:
+    """The labels of all parts, one part behind the other."""
+    count = np.concatenate([np.diff(part.start) for part in parts])
     z, weight, gradient = (
-        np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("z", "weight", "gradient")
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("z", "weight", "gradient")
     )
-    return PointSets(z, weight, gradient, start)
+    return PointSets(z, weight, gradient, np.concatenate([[0], np.cumsum(count)]))
 
 
 def level_points(
@@ -77,6 +78,11 @@ def level_points(
 
     Points with a share p_j below `least` are left to the lines along the other axes.
     """
+    # Few labels at a time where lines are many: the search for roots takes several times the memory of its result.
+    count = -(-len(y) * max(len(grid.base) for grid in grids) // _MOST_CROSSINGS)
+    if count > 1:
+        some = np.array_split(y, min(count, len(y)))
+        return joined(*(level_points(surface, grids, labels, radius, accuracy, least) for labels in some))
     r = surface.projections
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         parts = list(pool.map(lambda grid: _on_axis(surface, grid, y, radius, accuracy, least), grids))

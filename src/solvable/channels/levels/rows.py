@@ -27,7 +27,7 @@ _STEP = {1: 0.5, 2: 0.16, 3: 0.5, 4: 0.9}
 _RADIUS = {1: 7.0, 2: 6.0, 3: 5.4, 4: 5.0}
 _MOST_NODES = {1: 4_000, 2: 12_000, 3: 30_000, 4: 30_000}
 _LAYERS = {1: 16, 2: 8, 3: 5, 4: 4}
-_ALL_NARROW = 3.0
+_ALL_NARROW = 2.0
 _ACCURACY = 1e-6
 _LEAST_SHARE = 3e-4
 _STEEP = {1: 0.97, 2: 0.97, 3: 0.8, 4: 0.8}
@@ -111,7 +111,10 @@ class RowPosterior:
         resolution: a label says a little less than it could, and never more.
         """
         v, u = np.linalg.eigh(V)
-        if v[0] >= self.resolution or v[-1] < _ALL_NARROW * self.resolution or self._surface.discrete:
+        # Next to a jump or a kink g is not linear over a posterior that the points just resolve.
+        broken = any(len(planes) for planes in self._surface.planes)
+        all_narrow = v[-1] < (1.0 if broken else _ALL_NARROW) * self.resolution
+        if v[0] >= self.resolution or all_narrow or self._surface.discrete:
             return self._posterior(seen, omega, V)
         wide = (u * np.maximum(v, self.resolution)) @ u.T
         log_Z, mean, covariance = self._posterior(seen, omega, wide)

@@ -10,6 +10,9 @@ import jax.numpy as jnp
 
 from solvable.channels.losses.base import Kinks, Loss, ResidualLoss, checked_scale
 
+LADDER = (0.5, 2.0, 5.0, 12.0, 30.0)
+"""Distances from the origin at which quadrature over a score is cut: the width of a sigmoid, and its tails."""
+
 
 class Square(ResidualLoss):
     """r^2 / 2."""
@@ -124,10 +127,6 @@ class Cosine(ResidualLoss):
 
     def _angle(self, u: Any) -> Any:
         return jnp.clip(u / self.scale, -jnp.pi, jnp.pi)
-
-
-LADDER = (0.5, 2.0, 5.0, 12.0, 30.0)
-"""Distances from the origin at which quadrature over a score is cut: the width of a sigmoid, and its tails."""
 
 
 def ladder() -> Any:

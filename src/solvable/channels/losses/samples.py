@@ -25,7 +25,7 @@ class SampleLoss:
 
     def value(self, z: np.ndarray) -> np.ndarray:
         """l(y, z)."""
-        return self._rows(_value, z)[0]
+        return self.value_and_slope(z)[0]
 
     def value_and_slope(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """l(y, z) and its derivative in z."""
@@ -52,11 +52,6 @@ class SampleLoss:
 
 def _numbers(loss: Loss) -> Any:
     return [getattr(loss, name) for name in ("scale",) if hasattr(loss, name)]
-
-
-@eqx.filter_jit
-def _value(loss: Loss, y: Any, z: Any) -> tuple[Any]:
-    return (loss(y, z),)
 
 
 @eqx.filter_jit

@@ -122,7 +122,7 @@ class NoisyMixture(MixtureChannel):
     ) -> ScalarPosterior:
         return compiled_rows(self.kernel, observation, omega, V)
 
-    @functools.cache  # noqa: B019 - a channel lives as long as its rules
+    @functools.lru_cache(maxsize=64)  # noqa: B019 - bounded: it keeps its channels
     def _grid(self, fineness: float) -> DenseRule | None:
         """One grid for all pairs (y, omega), where no component has small noise."""
         # Where two components say opposite things the posterior switches between them faster than either's width.

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
+from solvable.engine.cosines import cosines
 from solvable.engine.outputs.likelihood import Likelihood
 from solvable.engine.outputs.proximal import CUTS
 from solvable.numerics.gaussian import gauss_legendre, gaussian_panels
 from solvable.targets.landscape import landscape
 from solvable.targets.target import Target
 
-METRICS = ("overlap", "squared_overlap", "estimation_error", "generalization_error", "classification_error")
+METRICS = ("cosine", "squared_overlap", "estimation_error", "generalization_error", "classification_error")
 _MOMENT_NODES = 48
 _ROUNDING = 1e-13
 _NODES = 16
@@ -83,13 +84,13 @@ def _moments(target: Target) -> tuple[np.float64, np.float64]:
 
 
 def estimate_metrics(known: Facts, margin: bool, c: Any, q: Any) -> dict[str, Any]:
-    """overlap, squared_overlap, estimation_error, generalization_error and, for discrete labels, classification_error.
+    """cosine, squared_overlap, estimation_error, generalization_error and, for discrete labels, classification_error.
 
     `margin` says that the sign of the output is the prediction.
     """
     root, slope = jnp.sqrt(q), jnp.abs(known.slope)
     # 1 - 2 m + q and E t^2 - 2 m E[z t] + q with m = c sqrt(q), as sums of terms that cannot be negative.
-    metrics = {"overlap": c, "squared_overlap": c**2, "estimation_error": (1 - root) ** 2 + 2 * root * (1 - c)}
+    metrics = cosines(c, jnp.ones_like(c), 1.0) | {"estimation_error": (1 - root) ** 2 + 2 * root * (1 - c)}
     turned = slope - c * known.slope
     metrics["generalization_error"] = known.scatter + (slope - root) ** 2 + 2 * root * turned
     if known.edges is not None:

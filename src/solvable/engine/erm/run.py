@@ -19,6 +19,7 @@ from solvable.core.precision import float64
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import amp
+from solvable.engine.cosines import cosines_of
 from solvable.engine.erm import ERM
 from solvable.engine.erm.direct import Minimum, minimise
 from solvable.engine.erm.metrics import METRICS, estimate_metrics, facts
@@ -47,8 +48,8 @@ def run_erm(model: TwoSided, learner: ERM, data: Data, rng: np.random.Generator)
         found = minimise(data.X, data.y, learner.loss, learner.penalty)
     w, truth = found.estimate, data.truth[:, 0]
     q, m = float(np.mean(w**2)), float(np.mean(w * truth))
-    c = m / np.sqrt(q * np.mean(truth**2)) if q > 0 else 0.0
-    values = float64(estimate_metrics)(facts(labels), learner.loss.margin, np.float64(c), np.float64(q))
+    c = np.float64(cosines_of(w, truth)["cosine"])
+    values = float64(estimate_metrics)(facts(labels), learner.loss.margin, c, np.float64(q))
     samples = SampleLoss(learner.loss, data.y)
     outputs = data.X @ w
     metrics = {name: float(values[name]) for name in METRICS if name in values}

@@ -155,13 +155,13 @@ def _starts(risk: ProximalEvolution, known: Facts) -> np.ndarray:
 
 @eqx.filter_jit
 def _report(points: ProximalPoint, known: Facts, margin: bool, sparse: bool) -> tuple[dict, dict, dict]:
-    """Metrics, order parameters, and the error of each metric: what coarser quadrature changes."""
+    """Metrics, order parameters, and the error of each metric: twice what coarser quadrature changes."""
     points = points._replace(c=jnp.clip(points.c, -1.0, 1.0))  # rounding may put it outside
     metrics = _metrics(known, margin, sparse, points.c, points.q, points.replicon, points.loss, points.active)
     c, q, _, *others = points.coarse
     coarse = _metrics(known, margin, sparse, jnp.clip(c, -1.0, 1.0), q, *others)
     uncertainty = {
-        name: jax.lax.stop_gradient(jnp.abs(value - coarse[name]) + _ROUNDING * (1 + jnp.abs(value)))
+        name: jax.lax.stop_gradient(2 * jnp.abs(value - coarse[name]) + _ROUNDING * (1 + jnp.abs(value)))
         for name, value in metrics.items()
     }
     return metrics, {"m": points.m} | {name: getattr(points, name) for name in _ORDER}, uncertainty

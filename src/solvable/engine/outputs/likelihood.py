@@ -17,7 +17,7 @@ import numpy as np
 from solvable.channels.base import Channel, TargetChannel
 from solvable.channels.closed import Logit, Probit
 from solvable.channels.contamination import Component
-from solvable.channels.finite import FlippedLabels
+from solvable.channels.finite import FlippedLabels, class_shares
 from solvable.channels.losses import Loss
 from solvable.channels.losses.base import name_of
 from solvable.channels.scalar import ScalarChannel
@@ -79,17 +79,12 @@ class Likelihood:
             return self.chance.labels
         if not self.landscape.flat.all() or any(noise > 0 for _, _, noise in self.components):
             return None
-        classes = self.landscape.value_lower
-        return np.array(sorted({float(beta * value) + 0.0 for _, beta, _ in self.components for value in classes}))
+        return class_shares(self.landscape, self.components)[0]
 
     @functools.cached_property
     def share(self) -> np.ndarray:
         """The probability of each of `values` on each piece of the target."""
-        assert self.values is not None
-        classes, share = self.landscape.value_lower, np.zeros((len(self.values), len(self.landscape.value_lower)))
-        for p, beta, _ in self.components:
-            share += p * (np.abs(self.values[:, None] - beta * classes) <= 1e-9 * (1 + np.abs(self.values[:, None])))
-        return share
+        return class_shares(self.landscape, self.components)[1]
 
     def probabilities(self, z: np.ndarray) -> np.ndarray:
         """P(y|z) of each of `values` along a new last axis."""

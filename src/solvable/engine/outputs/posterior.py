@@ -171,7 +171,12 @@ class PosteriorDenoiser:
         inverse = 1 / V if V.shape == (1, 1) else np.linalg.inv(V)
         derivative = inverse - inverse @ covariance @ inverse
         g = (found.mean - Omega) / V if V.shape == (1, 1) else (found.mean - Omega) @ inverse
-        return OutputStep(g, 0.5 * (derivative + derivative.T), log_Z=lambda: self.log_Z(Omega, V))
+        return OutputStep(
+            g,
+            0.5 * (derivative + derivative.T),
+            log_Z=lambda: self.log_Z(Omega, V),
+            derivatives=lambda: inverse @ np.asarray(found.covariance) @ inverse - inverse,
+        )
 
     def log_Z(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
         """The log evidence of each label, (n,)."""

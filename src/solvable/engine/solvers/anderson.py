@@ -49,7 +49,8 @@ ProximalEvolution = Evolution[ProximalOutput, PenalisedSignal]
 class ProximalPoint(NamedTuple):
     """A fixed point: the order parameters, the averages there, and how the search ended.
 
-    `energy` is the minimum over d, alpha E[l] + E[r]. `coarse` holds (c, q, V, replicon, loss, active) as coarser
+    `energy` is the minimum over d, alpha E[l] + E[r]; `residual` the largest change of (c, log q, log V) by one more
+    step. `coarse` holds (c, q, V, replicon, loss, active) as coarser
     quadrature has them, to first order in the difference. `slope` is the derivative of a step in (c, log q, log V).
     """
 
@@ -99,7 +100,7 @@ def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 
     out, back = jax.lax.map(lambda job: _both(x + job[0], evolution, gain, Panel(*job[1])), (shifts, tuple(panels)))
     images = jax.vmap(_image)(back)
     slope = (images[2:5] - images[5:]).T / (2 * _SHIFT)
-    move = jnp.linalg.solve(jnp.eye(3) - slope, images[1] - images[0])
+    move = jnp.linalg.solve(jnp.eye(3) - slope, images[1] - x)  # with what the search has left
 
     def coarser(values: Any) -> Any:
         """An average as coarser quadrature has it where its own solution is."""
@@ -111,7 +112,7 @@ def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 
     return ProximalPoint(
         **point,
         status=_status(evolution, point["V"], back.margin[0], point["replicon"], found.status, resolved),
-        residual=found.residual,
+        residual=jnp.max(jnp.abs(images[0] - x)),
         iterations=found.iterations,
         coarse=(x[0] + move[0], point["q"] * jnp.exp(move[1]), point["V"] * jnp.exp(move[2]), *averages),
         slope=slope,

@@ -29,6 +29,9 @@ _STRIDE = 2.5
 _ACCURACY = 1e-13
 _ACCEPTED = 1e-10
 _STEPS = 90
+_SHIFT, _FLATTEST = 1e-4, 1e-8
+"""The change of log qhat by which slopes are taken, and the smallest of them."""
+_ROUNDING = 1e-14
 _NOTHING = 1e-200
 """A V that stands for none."""
 
@@ -103,7 +106,20 @@ class Bracket(Solver):
             halve_every=3,
             max_steps=_STEPS,
         )
-        return np.exp(root.x), *found, np.abs(root.value), evaluations
+        V, error = found
+        residual = np.abs(root.value)
+        # An error of V moves the solution, and V with it: in all by the error over the slope of the excess.
+        error = (error + (residual + _ROUNDING) * V) / self._slope(root.x)
+        return np.exp(root.x), V, error, residual, evaluations
+
+    def _slope(self, log_qhat: np.ndarray) -> np.ndarray:
+        """The derivative of the excess in log qhat, between 0 at a threshold and 1."""
+
+        def log_information(shift: float) -> np.ndarray:
+            V = self.signal.measured(np.exp(log_qhat + shift))[0]
+            return np.log(self._information(np.maximum(V, _NOTHING)))
+
+        return np.clip(1 - (log_information(_SHIFT) - log_information(-_SHIFT)) / (2 * _SHIFT), _FLATTEST, 1.0)
 
     def _bracket(
         self, gain: np.ndarray, excess: Callable[[np.ndarray, np.ndarray], np.ndarray]

@@ -77,13 +77,22 @@ class Point:
     @property
     def Mhat(self) -> np.ndarray:
         """M (I - M)^{-1}, infinite in the directions recovered exactly."""
-        if self.exact is None:
-            return self.U @ _exp_minus_one(self.L) @ self.U.T
-        projector = self.exact @ self.exact.T
-        rest = complement(self.exact)
-        inner = rest @ self.inner.Mhat @ rest.T if self.inner is not None else np.zeros(projector.shape)
+        exact, finite = self._field
+        projector = exact @ exact.T
         with np.errstate(invalid="ignore"):
-            return np.where(np.abs(projector) > 1e-12, np.inf * projector, inner)
+            return np.where(np.abs(projector) > 1e-12, np.inf * projector, finite)
+
+    @property
+    def _field(self) -> tuple[np.ndarray, np.ndarray]:
+        """All directions recovered exactly, also those that followed once others were (r x m), and M (I - M)^{-1} in
+        the rest."""
+        if self.exact is None:
+            return np.zeros((len(self.M), 0)), self.U @ _exp_minus_one(self.L) @ self.U.T
+        if self.inner is None:
+            return self.exact, np.zeros_like(self.M)
+        rest = complement(self.exact)
+        exact, finite = self.inner._field
+        return np.column_stack([self.exact, rest @ exact]), rest @ finite @ rest.T
 
 
 def _exp_minus_one(L: np.ndarray) -> np.ndarray:

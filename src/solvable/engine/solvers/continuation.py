@@ -75,12 +75,6 @@ class Continuation(Solver):
         errors = {name: known[value] for name, value in self._thresholds.items() if value in known}
         return Thresholds(self._thresholds, errors=errors)
 
-    def free_entropy(self, M: np.ndarray, gain: float) -> float:
-        """phi at any M with eigenvalues below one."""
-        found, nothing = self.output.labels(M), self.output.labels(np.zeros_like(M))
-        log_det = float(np.log(np.linalg.eigvalsh(np.eye(len(M)) - M)).sum())
-        return (float(np.trace(M)) + log_det) / 2 + gain * (found.entropy - nothing.entropy)
-
 
 def _ascending(gain: np.ndarray) -> tuple[float, ...]:
     return tuple(sorted({float(a) for a in np.ravel(gain)}))

@@ -82,10 +82,6 @@ class Curve(Solver):
         self.table = _table(output.channel)
         self.gain_weak = weak_recovery(output.channel)
 
-    def gain(self, qhat: np.ndarray) -> np.ndarray:
-        """The curve of fixed points, gain(qhat) = qhat / I."""
-        return np.exp(self.log_gain(np.log(qhat)))
-
     def log_gain(self, log_qhat: np.ndarray) -> np.ndarray:
         """log gain along the curve, as a function of log qhat."""
         return log_qhat - self.table.log_information(self._logit(np.exp(log_qhat)))

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 
 from solvable.engine.signals.trace import Thresholded, thresholded
-from solvable.numerics.roots import crossing, halving
+from solvable.numerics.roots import crossing, first_beyond, halving
 from solvable.spectra import Law
 
 TOLERANCE = 1e-12
@@ -33,6 +33,7 @@ _EVALUATIONS = 150
 _LONGEST = 3.0
 _CLOSE = 1e-4
 _FARTHEST = 200.0
+_STEPS_DOWN = 12
 
 
 class Solution(NamedTuple):
@@ -110,16 +111,19 @@ def solve(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> Solution
     return best._replace(solved=best.solved & (best.residual < ACCEPTED))
 
 
-def solve_interpolating(law: Law, noise: float, alpha: float, largest: float) -> Solution:
-    """The solution without penalty at one alpha just below the interpolation threshold, at which D is `largest`.
+def solve_interpolating(law: Law, noise: float, alpha: float, largest: float) -> Solution | None:
+    """The solution without penalty at one alpha below the interpolation threshold, at which D is `largest`.
 
     There b = 0 has a second solution with theta < 0 close by, on the other side of `largest`, which misleads a search.
-    So D is bracketed below `largest`, and at each D the cut is the root of b alone.
+    So D is bracketed below `largest`, going down until E2 > 0, and at each D the cut is the root of b alone. None where
+    there is no bracket.
     """
+    span = float(np.max(np.abs(np.array(law.ends)))) + 1
 
     def at(log_D: float) -> tuple[Thresholded, Equations, float]:
         """The integrals and equations at D and the cut where b = 0."""
         delta = np.exp(log_D / 2)
+        reach = span / delta + 3
 
         def b(s: float) -> float:
             return 1 - float(thresholded(law, np.exp([log_D]), np.array([s * delta])).Df[0]) / (2 * alpha)
@@ -129,9 +133,14 @@ def solve_interpolating(law: Law, noise: float, alpha: float, largest: float) ->
         args = np.array([alpha]), np.exp([log_D]), np.array([s * delta])
         return integrals, equations(integrals, noise, 0.0, *args), s * delta
 
-    top, bottom = np.log(largest), np.log(largest) - 1.0
-    reach = (float(np.max(np.abs(np.array(law.ends)))) + 1) / np.exp(bottom / 2) + 3
-    log_D = crossing(lambda log_D: -float(at(log_D)[1].E2[0]), bottom, top, 1e-14)
+    def excess(log_D: float) -> float:
+        return -float(at(log_D)[1].E2[0])
+
+    top = np.log(largest)
+    bracket = first_beyond(lambda log_D: excess(log_D) < 0, top - np.arange(_STEPS_DOWN))
+    if bracket is None:
+        return None
+    log_D = crossing(excess, bracket.high, bracket.low, 1e-14)
     integrals, found, u = at(log_D)
     solved = np.abs(found.E2) < ACCEPTED
     return Solution(np.exp([log_D]), np.array([u]), integrals, np.abs(found.E2), np.ones(1, int), solved)

@@ -35,6 +35,14 @@ LARGEST_GAIN = 1e3
 _ONSET = 1e-7
 """Relative precision of the alpha at which a step begins."""
 _MOST_TRIALS = 80
+_JUMP = 0.03
+"""A change of Tr M between neighbouring gains, beyond what its speed at both explains, that is looked into."""
+_WIDTH = 1e-3
+"""Relative width of an interval of gains in which such a change counts as a jump."""
+_PRECISION = 2e-5
+"""Relative precision of a threshold found by bisection."""
+_RATIO = 1.35
+"""Ratio of neighbouring gain in the scan."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,16 +171,6 @@ def _cross(branches: Branches, U: np.ndarray, basis: np.ndarray, low: _Onset) ->
     if abs(last.excess) < last.noise:
         return last, 0.0
     return high, high.alpha - low.alpha
-
-
-_JUMP = 0.03
-"""A change of Tr M between neighbouring gains, beyond what its speed at both explains, that is looked into."""
-_WIDTH = 1e-3
-"""Relative width of an interval of gains in which such a change counts as a jump."""
-_PRECISION = 2e-5
-"""Relative precision of a threshold found by bisection."""
-_RATIO = 1.35
-"""Ratio of neighbouring gain in the scan."""
 
 
 def find_thresholds(branches: Branches, steps: list[LearnedStep]) -> Thresholds:

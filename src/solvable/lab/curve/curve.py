@@ -13,7 +13,7 @@ import xarray as xr
 from solvable.core.errors import bad_parameter
 from solvable.lab.curve.agreement import Agreement, compared
 from solvable.lab.curve.entries import has_entries
-from solvable.lab.curve.files import load_dataset, save_dataset
+from solvable.lab.curve.files import check_ending, load_dataset, save_dataset, write_whole
 from solvable.lab.curve.selection import THRESHOLD, select, threshold_names
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 THEORY, SIMULATION = "_theory", "_simulation"
+COMPARED = ("squared_overlap", "cosine", "overlap", "generalization_error", "estimation_error")
+"""What learners are compared by, unless told: each means the same for all of them."""
 NOT_METRICS = ("converged", "status", "failed", "iterations", "consistent")
 """What else ends in `_theory` or `_simulation`: how a computation ended."""
 
@@ -154,10 +156,11 @@ class Curve:
 
     @property
     def default_metric(self) -> str:
-        """The scalar that says most: `overlap`, or an error where that is a matrix, otherwise the first metric."""
+        """The first of `COMPARED` that every learner has, or else the first metric, a scalar if possible."""
         scalars = [metric for metric in self.metrics if not self.has_entries(metric)]
-        preferred = (self.dataset.attrs.get("metric"), "overlap", "generalization_error", "estimation_error")
-        return next((metric for metric in preferred if metric in scalars), (scalars or self.metrics)[0])
+        shared = [metric for metric in scalars if self._is_shared(metric)]
+        preferred = (self.dataset.attrs.get("metric"), *COMPARED)
+        return next((metric for metric in preferred if metric in shared), (shared or scalars or self.metrics)[0])
 
     def has_entries(self, metric: str) -> bool:
         """Whether a metric is a matrix or a vector at each point, of which the diagonal or the entries are shown."""
@@ -197,7 +200,13 @@ class Curve:
         return save_figure(self, self.metric_or_default(metric), path, x, kind)
 
     def save(self, path: str | Path) -> Path:
-        """Write the curve to a netCDF file whose content is protected by checksums."""
+        """Write the curve to a file, whole or not at all: netCDF or CSV after its ending.
+
+        A netCDF file (.nc) holds everything, protected by checksums, and `load` reads it. A table (.csv) holds what
+        `to_dataframe` does, for other programs.
+        """
+        if check_ending(path) == ".csv":
+            return write_whole(path, lambda partial: self.to_dataframe().to_csv(partial, index=False))
         return save_dataset(self.dataset, path)
 
     @classmethod
@@ -239,6 +248,16 @@ class Curve:
             have = ", ".join(self._names(ending)) or "nothing"
             raise KeyError(f"no {what} of {metric!r}; there is {what} of: {have}")
         return self.dataset[metric + ending]
+
+    def _is_shared(self, metric: str) -> bool:
+        """Whether every learner that has any metric has a value of this one somewhere, in theory or in runs."""
+        return bool((self._has_values([metric]) | ~self._has_values(self.metrics)).all())
+
+    def _has_values(self, metrics: Collection[str]) -> np.ndarray:
+        """For each learner, whether it has a value of one of the metrics."""
+        names = [metric + end for metric in metrics for end in (THEORY, SIMULATION) if metric + end in self.dataset]
+        found = [self.dataset[name].notnull() for name in names]
+        return np.any([one.any([dim for dim in one.dims if dim != "learner"]) for one in found], axis=0)
 
     def _names(self, ending: str) -> list[str]:
         names = (str(name).removesuffix(ending) for name in self.dataset if str(name).endswith(ending))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +22,38 @@ from solvable.lab.files import partial_name
 SCHEMA = 2
 """Raised when a reader of before would misread a file. 2: labels of axes, sizes by name, vectors along `entry`."""
 DIGEST = "sha256"
+ENDINGS = (".nc", ".csv")
 
 
 class CurveFileError(SolvableError, ValueError):
     """A file that is not a curve, was written by a newer version, or is damaged."""
 
 
-def save_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
-    """Write a dataset to a netCDF file, whole or not at all."""
+def check_ending(path: str | Path) -> str:
+    """The ending of a curve's file, one of those that say what it holds."""
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        takes = f"a file name that ends in {' or '.join(ENDINGS)} (a figure is written by `figure`)"
+        raise bad_parameter("path", str(path), takes)
+    return ending
+
+
+def write_whole(path: str | Path, write: Callable[[Path], object]) -> Path:
+    """Write a file under another name first, so that it is there whole or not at all."""
     path = Path(path)
     if not path.parent.is_dir():
         raise bad_parameter("path", str(path), "in a folder that exists")
+    partial = partial_name(path)
+    try:
+        write(partial)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return path
+
+
+def save_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
+    """Write a dataset to a netCDF file, whole or not at all."""
     sealed = dataset.assign_attrs({DIGEST: digest(dataset)})
     encoding: dict[Any, dict[str, Any]] = {}
     for name, variable in sealed.variables.items():
@@ -40,13 +62,7 @@ def save_dataset(dataset: xr.Dataset, path: str | Path) -> Path:
         encoding[name] = {"fletcher32": True}
         if variable.dtype.kind in "UOT":
             encoding[name]["dtype"] = "S1"  # fixed-width text lies in the checked chunks, variable-length text does not
-    partial = partial_name(path)
-    try:
-        sealed.to_netcdf(partial, engine="h5netcdf", encoding=encoding)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-    return path
+    return write_whole(path, lambda partial: sealed.to_netcdf(partial, engine="h5netcdf", encoding=encoding))
 
 
 def load_dataset(path: str | Path) -> xr.Dataset:

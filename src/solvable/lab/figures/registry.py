@@ -29,3 +29,11 @@ def find_entries(id: str) -> list[Entry]:
     if id not in known:
         raise bad_parameter("id", id, f"{ALL}, or one of: {', '.join(known)}")
     return [known[id]]
+
+
+def find_entry(id: str) -> Entry:
+    """The entry of that id."""
+    known = all_entries()
+    if id not in known:
+        raise bad_parameter("entry", id, f"one of: {', '.join(known)}")
+    return known[id]

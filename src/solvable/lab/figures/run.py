@@ -6,13 +6,17 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from solvable.core.errors import bad_parameter
 from solvable.core.plain import to_json
 from solvable.core.version import installed_version
+from solvable.lab.curve.files import save_dataset
 from solvable.lab.figures.entry import Effort, Entry, Material
+from solvable.lab.figures.registry import find_entry
 from solvable.lab.figures.verdict import Verdict, judge
 from solvable.lab.files import write_together
 
@@ -57,13 +61,24 @@ class Finding:
         }
 
 
-def reproduce(entry: Entry, out: str | Path, effort: Effort | None = None) -> Finding:
-    """One entry, written to the folder `out`: figure, verdicts (JSON) and curves (netCDF).
+def reproduce(
+    entry: str | Entry,
+    out: str | Path = "out",
+    quick: bool = False,
+    executor: Executor | None = None,
+    progress: bool = True,
+) -> Finding:
+    """A published figure made anew, and whether its numbers hold: figure, verdicts (JSON) and curves (netCDF).
 
-    The files are replaced together at the end, so an interrupted run leaves those of an earlier one whole.
+    **Arguments:** `entry`, an id that `solvable reproduce` lists, such as `"parity-threshold"`, or an `Entry`; `out`,
+    the folder, made if need be; `quick`, for smaller and fewer runs; `executor`, any `concurrent.futures` executor for
+    the runs.
+
+    **Returns:** a `Finding`: the `verdicts` on the published numbers, one a line in `lines`, and the `files` written.
+    These are replaced together at the end, so an interrupted run leaves those of an earlier one whole.
     """
-    folder = checked_folder(out)
-    effort = Effort() if effort is None else effort
+    entry = find_entry(entry) if isinstance(entry, str) else entry
+    folder, effort = checked_folder(out), Effort(quick, executor, progress)
     start = time.perf_counter()
     material = entry.gather(effort)
     verdicts = tuple(judge(claim, material) for claim in entry.claims)
@@ -106,7 +121,7 @@ def _written(found: Finding, material: Material, pictures: dict[str, bytes], fol
     for old in folder.glob(f"{name}_*.nc"):  # of a run at other sizes
         writers[old.name] = None
     for label, curve in material.curves.items():
-        writers[f"{name}_{label}.nc"] = curve.save
+        writers[f"{name}_{label}.nc"] = partial(save_dataset, curve.dataset)
     for kind, picture in pictures.items():
         writers[f"{name}.{kind}"] = _bytes_writer(picture)
     writers[f"{name}.json"] = lambda path: None

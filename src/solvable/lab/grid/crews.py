@@ -87,6 +87,7 @@ def simple_crew(executor: Executor | None = None) -> Crew:
     """This process, or an executor that is given everything at once, each task by itself."""
     if executor is None:
         return Crew(Inline(), lambda: 1, batch=1)
+    check_executor(executor)
     return Crew(executor, lambda: EVERYTHING, batch=1, call=_call_of(executor))
 
 
@@ -101,9 +102,8 @@ def crew(workers: int = 1, scheduler: str | None = None, executor: Executor | No
     if sum([workers > 1, scheduler is not None, executor is not None]) > 1:
         raise ValueError("workers, scheduler and executor exclude each other: give one of them.")
     if executor is not None:
-        if not isinstance(executor, Executor):
-            raise bad_parameter("executor", executor, "a concurrent.futures executor")
-        with single_thread():  # threads of this process share the limit: none of them may lift it for the others
+        check_executor(executor)
+        with single_thread():  # its threads, or its processes, take the cores
             yield Crew(executor, _width_of(executor), call=_call_of(executor))
     elif scheduler is not None:
         with _dask(scheduler) as found:
@@ -127,6 +127,18 @@ def crew(workers: int = 1, scheduler: str | None = None, executor: Executor | No
             raise
         finally:
             pool.executor.shutdown(wait=True, cancel_futures=True)
+
+
+def check_executor(executor: Any) -> None:
+    """Refuse what is not an executor, and pools that fork this process: once JAX has run, their workers hang."""
+    if not isinstance(executor, Executor):
+        raise bad_parameter("executor", executor, "a concurrent.futures executor")
+    start_method = getattr(getattr(executor, "_mp_context", None), "get_start_method", lambda: None)()
+    if start_method == "fork":
+        raise ValueError(
+            "executor forks this process, and JAX does not survive that: a worker would wait for ever. Use "
+            'ProcessPoolExecutor(..., mp_context=multiprocessing.get_context("spawn")), or workers= of a sweep.'
+        )
 
 
 def process_pool(workers: int) -> Executor:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.core.checks import real_array
+from solvable.core.checks import is_array, real_array
 from solvable.core.errors import ComputationError, NotSolvable, bad_parameter
 from solvable.core.fields import get_field, is_number
 from solvable.core.model import Learner, Model
@@ -55,7 +55,7 @@ def learning_curve(
     **Returns:** a `Curve`. Each run uses one BLAS thread and its own seed, so the values do not depend on the number
     of workers. A run that raises is kept as NaN, its error in the variable `failed`; if all do, the first is raised.
     """
-    grid = {name: _grid(name, value) for name, value in axes.items() if np.ndim(value) > 0}
+    grid = {name: _grid(name, value) for name, value in axes.items() if is_array(value)}
     if len(grid) != 1:
         given = ", ".join(grid) or "none"
         raise ValueError(f"exactly one axis must be a grid (a one-dimensional array of values); got {given}.")
@@ -83,9 +83,9 @@ def phase_diagram(
     """A metric over two axes, each the name of an axis or of a numeric field with its values.
 
     **Arguments:** `x` and `y`, for instance `("alpha", grid)` and `("noise", grid)`; `metric`, what `.plot()` draws
-    (`overlap` unless told); `d` and `seeds` (4 unless told), to simulate as well; `marks`, whether to find the
-    thresholds along the model's first axis, where that is `x` or `y`, for each value of the other (this can take long);
-    the remaining axes, single numbers.
+    (`squared_overlap` unless told, where there is one); `d` and `seeds` (4 unless told), to simulate as well; `marks`,
+    whether to find the thresholds along the model's first axis, where that is `x` or `y`, for each value of the other
+    (this can take long); the remaining axes, single numbers.
 
     **Returns:** a `Curve`. Its variables `<name>_threshold` are the thresholds that vary over the diagram, NaN where
     one could not be found and infinite where there is none; the figure shows them as lines.

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from solvable.core.checks import check_count, check_learner, check_model, real_array
+from solvable.core.checks import check_count, check_learner, check_model, is_array, real_array
 from solvable.core.errors import bad_parameter
 from solvable.core.fields import field_names, has_field
 from solvable.core.model import Learner, Model
@@ -94,7 +94,7 @@ def asked_runs(
     chosen = check_seeds(default if seeds is None else seeds)
     if d is None:
         return (), []
-    sizes = tuple(check_count(name, size, least=2) for size in (d if np.ndim(d) else [d]))
+    sizes = tuple(check_count(name, size, least=2) for size in (d if is_array(d) else [d]))
     if not sizes or len(set(sizes)) < len(sizes):
         raise bad_parameter(name, d, "a dimension, or a list of different ones")
     return sizes, chosen
@@ -125,8 +125,8 @@ def check_learners(learners: Any) -> list[Learner]:
 
 def check_seeds(seeds: Any) -> list[int]:
     """The seeds: a number of them, or those listed."""
-    if np.ndim(seeds) == 0:
-        return list(range(check_count("seeds", seeds, least=1)))
+    if not is_array(seeds):
+        return list(range(check_count("seeds", seeds, least=1, most=10**6)))
     chosen = [check_count("seeds", seed, least=0) for seed in seeds]
     if not chosen or len(set(chosen)) < len(chosen):
         raise bad_parameter("seeds", seeds, "a number of seeds, or a list of different ones")

@@ -2,7 +2,7 @@
 
 Theory is drawn as lines, simulation as markers with standard errors, thresholds as labelled lines. Learners differ by
 colour (the Okabe-Ito palette, told apart by colour-blind readers), by line style and by marker. Nothing here opens a
-window; figures are made without pyplot unless the user has already loaded it.
+window; figures are made without pyplot unless the user has already loaded it or works in a notebook, which shows them.
 """
 
 from solvable.lab.plots.lines import draw_lines, mark_thresholds

@@ -22,6 +22,7 @@ from solvable.lab.plots.style import (
     WIDTH,
     bare_figure,
     check_path,
+    displayed,
     new_figure,
     value_label,
     words,
@@ -69,7 +70,7 @@ def draw(
         if len(panels) > 1:
             return _draw_panels(new_figure(*_size(len(panels))), panels, metric, parts, x, kind)
         if ax is None:
-            return _draw_alone(new_figure(), panels[0], metric, parts, x, kind)
+            return displayed(_draw_alone(new_figure(), panels[0], metric, parts, x, kind))
         _draw_one(panels[0], metric, ax, parts, x, kind)
     return ax
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from solvable.core.errors import bad_parameter
-from solvable.lab.plots.style import COLORS, STYLE, new_figure
+from solvable.lab.plots.style import COLORS, STYLE, displayed, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def draw_spectrum(
     bulk, alone = _split(values, curve, atoms)
     with matplotlib.rc_context(STYLE):
         if ax is None:
-            ax = new_figure().add_subplot()
+            ax = displayed(new_figure().add_subplot())
         if bulk.size:
             edges = _bins(bulk, curve)
             heights = np.histogram(bulk, edges)[0] / (values.size * np.diff(edges))

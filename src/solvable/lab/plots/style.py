@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -113,17 +115,40 @@ def tint(color: str, share: float) -> tuple[float, float, float]:
 
 
 def new_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
-    """A figure; through pyplot if the user has loaded it, so that notebooks show it."""
-    if "matplotlib.pyplot" in sys.modules:
-        return sys.modules["matplotlib.pyplot"].figure(figsize=(width, height), layout="constrained")
+    """A figure that notebooks show: through pyplot inside one, or if the user has loaded it."""
+    if "matplotlib.pyplot" in sys.modules or _in_notebook():
+        from matplotlib import pyplot
+
+        return pyplot.figure(figsize=(width, height), layout="constrained")
     return bare_figure(width, height)
 
 
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which shows the figures of pyplot below a cell."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+
+
 def bare_figure(width: float = WIDTH, height: float = HEIGHT) -> Figure:
-    """A figure that no window knows."""
+    """A figure that no window knows, and that shows itself as the last value of a cell."""
     from matplotlib.figure import Figure
 
-    return Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), layout="constrained")
+    figure._repr_png_ = functools.partial(_png, figure)  # type: ignore[attr-defined]
+    return figure
+
+
+def displayed(ax: Axes) -> Axes:
+    """The axes of a new figure, which as the last value of a cell show it too."""
+    if hasattr(ax.figure, "_repr_png_"):
+        ax._repr_png_ = ax.figure._repr_png_  # type: ignore[attr-defined]
+    return ax
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png")
+    return buffer.getvalue()
 
 
 def check_path(path: str | Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import numpy as np
 
 from solvable.core.checks import check_count, real_array
 from solvable.core.errors import bad_parameter
+from solvable.lab.curve.files import save_dataset
 from solvable.lab.files import write_together
+from solvable.lab.grid.crews import check_executor
 from solvable.lab.progress import stage
 from solvable.lab.study.compute import compute
 from solvable.lab.study.findings import Study
@@ -56,6 +59,7 @@ def study(
         with ThreadPoolExecutor(1) as alone:
             found = compute(model, d, seeds, ratios, effort, alone, 1, progress)
     else:
+        check_executor(executor)
         found = compute(model, d, seeds, ratios, effort, executor, workers, progress)
     with stage("figure and report", progress):
         return _written(found, folder)
@@ -69,8 +73,8 @@ def _written(study: Study, folder: Path) -> Study:
     figure = draw(study)
     png, pdf = image(figure, "png"), image(figure, "pdf")
     blocks = report(study, png)
-    writers: dict[str, Callable[[Path], object] | None] = {"theory.nc": study.exact.save}
-    writers["simulation.nc"] = None if study.simulated is None else study.simulated.save
+    writers: dict[str, Callable[[Path], object] | None] = {"theory.nc": partial(save_dataset, study.exact.dataset)}
+    writers["simulation.nc"] = None if study.simulated is None else partial(save_dataset, study.simulated.dataset)
     writers["study.png"] = lambda path: path.write_bytes(png)
     writers["study.pdf"] = lambda path: path.write_bytes(pdf)
     writers["report.md"] = lambda path: path.write_text(to_markdown(blocks), encoding="utf-8")

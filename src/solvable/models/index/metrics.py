@@ -8,6 +8,7 @@ import numpy as np
 
 from solvable.channels import Channel
 from solvable.core.results import Prediction
+from solvable.engine.cosines import cosine_error, cosines
 from solvable.engine.solvers.base import FixedPoints
 
 _RECOVERED = 1e-12
@@ -44,15 +45,20 @@ def errors_at(
     and the classification error starts like sqrt(q).
     """
     r = channel.projections
-    metrics: dict[str, np.ndarray] = {"overlap": plain(M)}
-    metrics |= {"squared_overlap": plain(M)} if r == 1 else {f"overlap_{i + 1}": M[:, i, i] for i in range(r)}
-    metrics["estimation_error"] = np.trace(V, axis1=1, axis2=2)
+    metrics, q = overlaps(M), np.trace(M, axis1=1, axis2=2) / r
+    metrics |= {**cosines(q, q, 1.0), "estimation_error": np.trace(V, axis1=1, axis2=2)}
     uncertainty = {name: np.broadcast_to(_beside(error, value), value.shape) for name, value in metrics.items()}
-    uncertainty["estimation_error"] = r * error
+    uncertainty |= {"cosine": cosine_error(q, error), "estimation_error": r * error}
     for name, (value, own) in channel.predictor.errors(V).items():
         metrics[name] = value
         uncertainty[name] = own + error * value * _steepness(V, name)
     return metrics, uncertainty
+
+
+def overlaps(M: np.ndarray) -> dict[str, np.ndarray]:
+    """`overlap`, the matrices M (k, r, r) of a posterior mean, and their diagonals; the numbers (k,) where r = 1."""
+    r = M.shape[-1]
+    return {"overlap": plain(M)} | {f"overlap_{i + 1}": M[:, i, i] for i in range(r) if r > 1}
 
 
 def plain(matrices: np.ndarray) -> np.ndarray:

@@ -20,7 +20,8 @@ from solvable.channels.contamination import (
     merged,
 )
 from solvable.core.errors import NotSolvable, bad_parameter, checked_variance
-from solvable.core.model import Data, Stream
+from solvable.core.memory import check_memory
+from solvable.core.model import BLOCK, Data, Stream
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
 from solvable.engine.operators import Dense
@@ -53,13 +54,13 @@ class MultiIndex(TwoSided):
 
     scaling: ClassVar[str] = "n = alpha d"
     definitions: ClassVar[dict[str, str]] = {
-        "overlap": "w_hat.w*/d for Bayes-optimal learning and AMP, where it equals |w_hat|^2/d; else the cosine. With "
-        "several projections the matrix W*^T W_hat/d, aligned over the target's symmetries",
+        "cosine": "<W_hat, W*> / (|W_hat| |W*|) over all entries, aligned over the target's symmetries",
+        "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
+        "overlap": "of a posterior mean w_hat.w*/d = |w_hat|^2/d; with several projections the matrix W*^T W_hat/d, "
+        "aligned over the target's symmetries (of Spectral too: the posterior mean given its eigenvectors)",
         "overlap_1": "overlap with the first projection, the first diagonal entry of the overlap matrix",
         "overlap_2": "overlap with the second projection",
         "overlap_3": "overlap with the third projection",
-        "squared_overlap": "squared cosine between w_hat and w*; equals the overlap for Bayes-optimal learning and "
-        "AMP; with several projections the share of the estimate that lies along the teacher",
         "estimation_error": "|W_hat - W*|^2 / d, up to the symmetries of the target, such as w* -> -w* for an even one",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",
@@ -85,10 +86,10 @@ class MultiIndex(TwoSided):
     ):
         if isinstance(target, TargetChannel):
             named_channel, target = target, target.target
+        self.noise = checked_variance(noise)
         if named_channel is not None and noise != 0:
             raise bad_parameter("noise", noise, f"0 with the named channel {named_channel!r}, which has its own")
         self.target = _as_target(target)
-        self.noise = checked_variance(noise)
         self.prior = as_prior(prior)
         self.named_channel = named_channel
         self.contamination = as_contamination(contamination)
@@ -138,12 +139,24 @@ class MultiIndex(TwoSided):
         def details(report: AMPReport) -> dict[str, Any]:
             estimate = aligned(self, report.estimate, data.truth)
             Q = estimate.T @ estimate / len(estimate)
-            return {"self_overlap": float(Q[0, 0]) if r == 1 else Q}
+            if r == 1:
+                return {"self_overlap": float(Q[0, 0])}
+            spread = report.spread(np.linalg.lstsq(report.estimate, estimate)[0])
+            return {"self_overlap": Q, "spread": {f"overlap_{i + 1}": float(spread[i, i]) for i in range(r)}}
+
+        def spectral(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+            from solvable.models.index.spectral.run import informative_start
+
+            try:
+                return informative_start(self, data, rng)
+            except NotSolvable:
+                return None
 
         operator = Dense(data.X)
         signal = self.signal().denoiser(operator)
         floor = _smallest_variance(channel, len(data.y))
-        return Instance(operator, self.output().denoiser(data.y), signal, r, floor, details=details)
+        output = self.output().denoiser(data.y)
+        return Instance(operator, output, signal, r, floor, spectral=spectral, details=details)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         return prediction(self.channel, points)
@@ -178,12 +191,15 @@ class MultiIndex(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Data:
         """A teacher with W*^T W* = d I, n = round(alpha d) inputs (at least one) and their labels."""
+        count = max(1.0, axes["alpha"] * d)
+        check_memory(8.0 * count * d, f"the inputs, {count:.4g} x {d} numbers,", "d", d)
         truth, samples = self._drawn(rng, d)
-        X, y = samples(max(1, round(axes["alpha"] * d)))
+        X, y = samples(round(count))
         return Data(X, y, truth)
 
     def stream(self, rng: np.random.Generator, d: int, **axes: float) -> Stream:
         """A teacher as that of `sample`, and fresh inputs with their labels as they are asked for."""
+        check_memory(8.0 * BLOCK * d, f"{BLOCK} inputs of {d} numbers", "d", d)
         return Stream(*self._drawn(rng, d))
 
     def _drawn(self, rng: np.random.Generator, d: int) -> tuple[np.ndarray, Callable[[int], Any]]:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from solvable.engine.cosines import cosines_of
 from solvable.engine.two_sided import SMALLEST_V
+from solvable.models.index.metrics import overlaps
 from solvable.targets.symmetry import align, symmetries
 
 if TYPE_CHECKING:
@@ -39,20 +41,18 @@ def aligned(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray) -> np.nd
 
 
 def scores(model: MultiIndex, estimate: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
-    r"""The metrics of `estimate` (d x r) after alignment.
+    r"""The metrics of a posterior mean `estimate` (d x r) after alignment.
 
-    `overlap` is $M = W^{*T}\hat W/d$, a number for one projection, with its `squared_overlap`, the squared cosine; for
-    several `overlap_1`, .. are its diagonal. `estimation_error` is $|\hat W - W^*|_F^2/d$. Labels are predicted by
-    their posterior mean (or the most probable class) at $V = I - \hat W^T \hat W/d$, on fresh inputs;
+    `overlap` is $M = W^{*T}\hat W/d$, a number for one projection; for several `overlap_1`, .. are its diagonal.
+    `cosine` and `squared_overlap` are those of all entries. `estimation_error` is $|\hat W - W^*|_F^2/d$. Labels are
+    predicted by their posterior mean (or the most probable class) at $V = I - \hat W^T \hat W/d$, on fresh inputs;
     `classification_error` is there for discrete labels only.
     """
-    d, r = truth.shape
+    d = len(truth)
     estimate = aligned(model, estimate, truth)
     M, Q, S = (a.T @ b / d for a, b in ((truth, estimate), (estimate, estimate), (truth, truth)))
-    metrics: dict[str, Any] = {"overlap": M} | {f"overlap_{i + 1}": float(M[i, i]) for i in range(r)}
-    if r == 1:
-        m, power = float(M[0, 0]), float(Q[0, 0] * S[0, 0])
-        metrics = {"overlap": m, "squared_overlap": m**2 / power if power > 0 else 0.0}
+    metrics: dict[str, Any] = {name: value[0] for name, value in overlaps(M[None]).items()}
+    metrics |= cosines_of(estimate, truth)
     metrics["estimation_error"] = float(np.sum((estimate - truth) ** 2) / d)
     return metrics | _label_errors(model, *fresh_pairs(rng, M, Q, S), Q)
 

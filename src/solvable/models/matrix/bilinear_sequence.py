@@ -18,17 +18,17 @@ import numpy as np
 
 from solvable.core.axis import Axis
 from solvable.core.errors import bad_parameter, checked_variance
+from solvable.core.memory import check_memory
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
+from solvable.engine.cosines import cosines_of
 from solvable.engine.erm import ERM
 from solvable.engine.operators import DenseOnMatrices
 from solvable.engine.outputs.gaussian import GaussianOutput
 from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import Instance, TwoSided
-from solvable.models.matrix.model import checked_ratio, multiples
-
-_MOST_BYTES = 4e9
+from solvable.models.matrix.model import checked_ratio, posterior_mean
 
 
 class BilinearData(NamedTuple):
@@ -59,6 +59,8 @@ class BilinearSequence(TwoSided):
     references = ("erba2024bilinear",)
     scaling: ClassVar[str] = "n = alpha d L, L = beta d"
     definitions: ClassVar[dict[str, str]] = {
+        "cosine": "<S_hat, S*> / (|S_hat|_F |S*|_F) over all entries",
+        "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
         "estimation_error": "|S_hat - S*|_F^2 / (d L), the mean square error of an entry",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless "
         "label: equal to the estimation error",
@@ -79,10 +81,9 @@ class BilinearSequence(TwoSided):
         if min(L, r) < 1:
             least = 1 / min(float(self.beta), float(self.rho))
             raise bad_parameter("d", d, f"at least {least:g}, so that there is a token and a rank of one")
-        n = max(1, round(axes["alpha"] * d * L))
-        if 8.0 * n * d * L > _MOST_BYTES:
-            takes = f"smaller: the inputs, {n} x {d * L} numbers, would take {8e-9 * n * d * L:.1f} GB"
-            raise bad_parameter("d", d, f"{takes}, and the limit is {1e-9 * _MOST_BYTES:.0f} GB")
+        count = max(1.0, axes["alpha"] * d * L)
+        check_memory(8.0 * count * d * L, f"the inputs, {count:.4g} x {d * L} numbers,", "d", d)
+        n = round(count)
         S = rng.standard_normal((d, r)) @ rng.standard_normal((r, L))
         S *= np.sqrt(S.size / np.sum(S**2))
         X = rng.standard_normal((n, d * L))
@@ -97,7 +98,7 @@ class BilinearSequence(TwoSided):
         return SingularValueSignal(float(self.rho), float(self.beta))
 
     def prediction(self, points: FixedPoints) -> Prediction:
-        return multiples(points, 1.0, {"estimation_error": 1.0, "generalization_error": 1.0})
+        return posterior_mean(points, 1.0, 1.0, {"estimation_error": 1.0, "generalization_error": 1.0})
 
     def instance(self, data: BilinearData) -> Instance:
         """A run adds to its `details` the `effective_noise` kappa that is left on an entry, and its `self_overlap`."""
@@ -122,4 +123,4 @@ class BilinearSequence(TwoSided):
     def scores(self, estimate: np.ndarray, data: BilinearData, rng: np.random.Generator) -> dict[str, float]:
         """The mean square error of an entry; that of a predicted label, for inputs of unit variance, is the same."""
         error = float(np.mean((estimate - data.truth) ** 2))
-        return {"estimation_error": error, "generalization_error": error}
+        return {**cosines_of(estimate, data.truth), "estimation_error": error, "generalization_error": error}

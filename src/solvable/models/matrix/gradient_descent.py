@@ -19,6 +19,7 @@ from solvable.core.errors import NotSimulable, NotSolvable
 from solvable.core.model import Learner
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
+from solvable.engine.cosines import cosines
 from solvable.engine.operators import Features
 from solvable.models.matrix.model import MatrixData, MatrixModel, errors
 from solvable.spectra import MarchenkoPastur
@@ -59,12 +60,20 @@ def averaged_descent(model: MatrixModel, learner: GradientDescent, alpha: np.nda
         )
     best = model.prediction(model.solver().optimal(model.gain(alpha=alpha)))
     factor = 1 + 1 / int(learner.runs)
+    q, error = best.metrics["squared_overlap"], best.uncertainty["squared_overlap"]
+    own, lower = (_sampled(part, int(learner.runs)) for part in (q, np.maximum(q - error, 0.0)))
+    own_error = {name: own[name] - lower[name] for name in own}
     zero = {"training_error": np.zeros_like(alpha)}  # samples of the posterior without noise fit every label
     return dataclasses.replace(
         best,
-        metrics={name: factor * value for name, value in best.metrics.items()} | zero,
-        uncertainty={name: factor * value for name, value in (best.uncertainty or {}).items()} | zero,
+        metrics={name: factor * value for name, value in best.metrics.items()} | own | zero,
+        uncertainty={name: factor * value for name, value in best.uncertainty.items()} | own_error | zero,
     )
+
+
+def _sampled(q: np.ndarray, K: int) -> dict[str, np.ndarray]:
+    """The cosines of the mean of K samples of a posterior whose mean has the square q, that of the truth being 1."""
+    return cosines(q, q + (1 - q) / K, 1.0)
 
 
 @simulation(MatrixModel, GradientDescent, references=("maillard2024bayes",))

@@ -30,11 +30,13 @@ from solvable.core.model import Learner
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
 from solvable.core.status import Status
+from solvable.engine.cosines import cosines
 from solvable.engine.erm.closed import ridge_regression
 from solvable.engine.operators import Features
 from solvable.models.matrix.model import MatrixData, MatrixModel, errors
 
 _ROUNDING = 1e-15
+"""A few units in the last place."""
 _TOLERANCE = 1e-10
 _STEPS = 20_000
 
@@ -55,34 +57,47 @@ class Lazy(Learner):
 @theory(MatrixModel, Lazy, references=("chizat2019lazy", "hastie2022surprises"))
 def lazy(model: MatrixModel, learner: Lazy, alpha: np.ndarray) -> Prediction:
     """The errors and the loss of ridge regression; differentiable in the penalty, the noise and the law."""
-    metrics, delta, rounding = _metrics(model.law.second_moment, model.noise, learner.penalty, alpha)
+    metrics, delta, uncertainty = _metrics(model.law.second_moment, model.noise, learner.penalty, alpha)
     finite = jnp.isfinite(metrics["estimation_error"])
     return Prediction(
         metrics=metrics,
         order_parameters={"delta": delta},
         status=jnp.where(finite, int(Status.CONVERGED), int(Status.NONFINITE)),
-        uncertainty={name: rounding * value for name, value in metrics.items()},
+        uncertainty=uncertainty,
     )
 
 
 @jax.jit
-def _metrics(Q: Any, noise: Any, penalty: Any, alpha: Any) -> tuple[dict[str, jax.Array], jax.Array, jax.Array]:
-    """The metrics, delta, and the rounding error of the metrics relative to them."""
+def _metrics(Q: Any, noise: Any, penalty: Any, alpha: Any) -> tuple[dict[str, jax.Array], jax.Array, dict[str, Any]]:
+    """The metrics, delta, and the rounding errors of the metrics."""
     k, D, T, _ = ridge_regression(Q, noise / 2, penalty, 2 * alpha)
     sampled, left = alpha > 0, 2 * alpha - k
     kept = jnp.where(D > 0, k**2 * D, 0.0)
     mse = Q * (1 - k) ** 2 + kept
     # Where the labels are fitted the residuals vanish, however large D is.
-    fit = jnp.where(left == 0, 0.0, D * left**2)
+    fit = jnp.where(left == 0, 0.0, D * left * left)  # in this order, since left**2 may underflow
     unseen = (2 * Q + noise) * (penalty / (1 + penalty)) ** 2  # fit/alpha as alpha falls to 0
-    metrics = {
+    metrics = cosines(k * Q, k**2 * (Q + D), Q) | {
         "estimation_error": mse,
         "generalization_error": 2 * mse,
         "training_error": jnp.where(sampled, fit / jnp.where(sampled, alpha, 1.0), unseen),
         "training_loss": fit + penalty * (k**2 * Q + jnp.where(jnp.isfinite(kept), kept, 0.0)),
     }
     delta = jnp.where(D > 0, jnp.sqrt(jnp.where(D > 0, D, 1.0)), jnp.where(sampled, 0.0, jnp.inf))
-    return metrics, delta, _ROUNDING * (1 + 1 / jnp.where(k * T > 0, k * T, 1.0))
+    # Digits are lost in 1 - k, in 2 alpha - k, and in T close to the interpolation threshold.
+    steep, lost = 1 + 1 / jnp.where(T > 0, T, 1.0), 2 * Q * (1 - k)
+    blur = mse * steep + lost * steep
+    fit_blur = fit * (steep + 4 * alpha / jnp.where(left > 0, left, 1.0)) + lost * steep * left
+    share = fit_blur / jnp.where(sampled, alpha, 1.0)
+    errors = {
+        "cosine": metrics["cosine"] * steep,
+        "squared_overlap": 2 * metrics["squared_overlap"] * steep,
+        "estimation_error": blur,
+        "generalization_error": 2 * blur,
+        "training_error": jnp.where(sampled, share, unseen),
+        "training_loss": fit_blur + steep * metrics["training_loss"],
+    }
+    return metrics, delta, {name: _ROUNDING * jax.lax.stop_gradient(value) for name, value in errors.items()}
 
 
 @simulation(MatrixModel, Lazy, references=("chizat2019lazy",))

@@ -26,9 +26,12 @@ import equinox as eqx
 import numpy as np
 
 from solvable.core.axis import Axis
+from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter, checked_variance
+from solvable.core.memory import check_memory
 from solvable.core.results import Prediction
 from solvable.engine.amp import AMPReport
+from solvable.engine.cosines import cosine_error, cosines, cosines_of
 from solvable.engine.erm import ERM
 from solvable.engine.operators import Features, GaussianFeatures, PackedFeatures, QuadraticFeatures
 from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
@@ -65,6 +68,8 @@ class MatrixModel(TwoSided):
     references = ("maillard2024bayes", "xu2025fundamental")
     scaling: ClassVar[str] = "n = alpha d^2"
     definitions: ClassVar[dict[str, str]] = {
+        "cosine": "Tr[A_hat A*] / (|A_hat|_F |A*|_F)",
+        "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
         "estimation_error": "|A_hat - A*|_F^2 / d",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless "
         "label: twice the estimation error",
@@ -87,7 +92,11 @@ class MatrixModel(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> MatrixData:
         """A teacher, n = round(alpha d^2) features (at least one) and their labels."""
-        n = max(1, round(axes["alpha"] * d**2))
+        count = max(1.0, axes["alpha"] * float(d) ** 2)
+        # Gaussian features are drawn again when they are needed, a block at a time.
+        kept = count * (d if self.features == "quadratic" else 1)
+        check_memory(8.0 * (kept + 4.0 * d * d), f"{count:.4g} samples of matrices of size {d}", "d", d)
+        n = round(count)
         truth, width = self.teacher(rng, d)
         operator = FEATURES[self.features](rng, n, d)
         labels = operator.forward(truth) + np.sqrt(float(self.noise)) * rng.standard_normal(n)
@@ -105,7 +114,8 @@ class MatrixModel(TwoSided):
         return GaussianOutput(float(self.noise) / (2 * self.signal().variance))
 
     def prediction(self, points: FixedPoints) -> Prediction:
-        return multiples(points, self.signal().variance, {"estimation_error": 1.0, "generalization_error": 2.0})
+        factors = {"estimation_error": 1.0, "generalization_error": 2.0}
+        return posterior_mean(points, self.signal().variance, float(self.law.second_moment), factors)
 
     def instance(self, data: MatrixData) -> Instance:
         """Each sample is divided by $u_\\mu$, so that z has unit variance: (y - m Tr G)/u = z + noise of noise/u^2.
@@ -142,28 +152,35 @@ def _kept(signal: EigenvalueSignal) -> EigenvalueSignal:
     return signal
 
 
-def multiples(points: FixedPoints, variance: float, factors: dict[str, float]) -> Prediction:
-    """Metrics that are multiples of the error of an unknown of this variance."""
+def posterior_mean(points: FixedPoints, variance: float, power: float, factors: dict[str, float]) -> Prediction:
+    """Its cosines, and the metrics that are multiples of the error of an unknown of this variance and mean square."""
     V, error, qhat = points.variance[:, 0, 0], points.uncertainty, points.field[:, 0, 0]
     with np.errstate(divide="ignore"):
         effective_noise = variance / qhat
+    q = power - variance * V
+    metrics = cosines(q, q, power)
+    squared_error = variance * error / power if power > 0 else np.zeros_like(error)
+    uncertainty = {
+        "cosine": cosine_error(metrics["squared_overlap"], squared_error),
+        "squared_overlap": squared_error,
+    }
     return Prediction(
-        metrics={name: factor * variance * V for name, factor in factors.items()},
+        metrics=metrics | {name: factor * variance * V for name, factor in factors.items()},
         order_parameters={"effective_noise": effective_noise},
         status=points.status,
         residual=points.residual,
         iterations=points.iterations,
-        uncertainty={name: factor * variance * error for name, factor in factors.items()},
+        uncertainty=uncertainty | {name: factor * variance * error for name, factor in factors.items()},
     )
 
 
 def errors(estimate: np.ndarray, truth: np.ndarray) -> dict[str, float]:
-    r"""estimation_error $\|\hat A - A^*\|_F^2/d$ and the error of predicted labels.
+    r"""The cosines, the estimation_error $\|\hat A - A^*\|_F^2/d$ and the error of predicted labels.
 
-    The latter is exactly twice the former: $\mathrm{Var}\,\mathrm{Tr}[G M] = 2\|M\|_F^2/d$ for both kinds of features.
+    The last is exactly twice that: $\mathrm{Var}\,\mathrm{Tr}[G M] = 2\|M\|_F^2/d$ for both kinds of features.
     """
     error = float(np.sum((estimate - truth) ** 2) / len(truth))
-    return {"estimation_error": error, "generalization_error": 2 * error}
+    return {**cosines_of(estimate, truth), "estimation_error": error, "generalization_error": 2 * error}
 
 
 def checked_features(features: object) -> str:
@@ -208,14 +225,7 @@ class QuadraticNetwork(MatrixModel):
 
 def checked_ratio(name: str, value: object, meaning: str) -> float:
     """A positive number, or a `ValueError` that says what it means."""
-    takes = f"a positive number, {meaning}"
-    try:
-        number = float(value)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
-        raise bad_parameter(name, value, takes) from None
-    if not (np.isfinite(number) and number > 0):
-        raise bad_parameter(name, value, takes)
-    return number
+    return real_number(name, value, f"a positive number, {meaning}", lambda x: x > 0)
 
 
 class MatrixSensing(MatrixModel):

@@ -11,7 +11,13 @@ import pytest
 from scipy.special import ndtr
 
 import solvable as sv
+from solvable.core.errors import TargetError
 from solvable.models.index.diagnosis import Diagnosis, Step
+from solvable.targets.adapted import relevant_directions
+from solvable.targets.admissible import check_admissible
+from solvable.targets.landscape import landscape
+from solvable.targets.rotate import rotate
+from solvable.targets.target import Target
 
 FIELDS = {
     "target",
@@ -221,3 +227,77 @@ def test_bad_targets_are_refused():
         sv.diagnose("z - z")
     with pytest.raises(sv.TargetError, match="constant: there is nothing to learn"):
         sv.diagnose("z1*z2 - z2*z1")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("z2 + (z1**-2 > 0)", r"the part 0\*\*\(-2\) has no finite value"),
+        ("he0(1/z1) + z2", "the part 1/0 has no finite value"),
+        ("step(min((he(20, z4))**0.5, tan(z)))", "undefined .NaN. on a set of positive probability"),
+        ("z2*(log(z1) > 0)", "log.z. is undefined .NaN. on a set of positive probability"),
+    ],
+)
+def test_a_part_without_a_value_is_refused_as_a_bad_target(text, reason):
+    with pytest.raises(TargetError, match=reason):
+        sv.diagnose(text)
+
+
+def test_a_part_without_a_value_that_is_not_reached_is_allowed():
+    check_admissible(Target("where(z1 > 0, where(log(z1) > 0, z2, z1), 0)"))
+    check_admissible(Target("where(z1 > 0, abs(log(z1) + z2), 0)"))
+
+
+ATOMS = ("z1", "z2", "z", "1", "0.5", "0", "pi")
+CALLS = (
+    "abs({})",
+    "sign({})",
+    "step({})",
+    "log({})",
+    "sqrt({})",
+    "1/({})",
+    "({})**-2",
+    "({})**0.5",
+    "tan({})",
+    "he0({})",
+)
+CALLS += ("he3({})", "tanh({})", "exp({})", "relu({})", "({} > 0)")
+PAIRS = ("({}) + ({})", "({}) - ({})", "({})*({})", "({})/({})", "min({}, {})", "max({}, {})", "({} < {})")
+
+
+def random_formula(generator, depth):
+    if depth == 0:
+        return str(generator.choice(ATOMS))
+    if generator.random() < 0.5:
+        return str(generator.choice(CALLS)).format(random_formula(generator, depth - 1))
+    return str(generator.choice(PAIRS)).format(*(random_formula(generator, depth - 1) for _ in range(2)))
+
+
+def first_look(text):
+    """What a diagnosis looks at before anything takes long."""
+    model = sv.MultiIndex(text)
+    if model.projections == 1:
+        landscape(model.target)
+        return
+    check_admissible(model.target)
+    relevant = relevant_directions(model.target)
+    if relevant.shape[1] < model.projections:
+        rotated = rotate(model.target, relevant)
+        if rotated.projections == 1:
+            landscape(rotated)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8))])
+def test_random_formulas_are_taken_or_refused_by_an_error_of_our_own(seed):
+    generator = np.random.default_rng(seed)
+    taken = 0
+    for _ in range(40):
+        text = random_formula(generator, int(generator.integers(1, 4)))
+        try:
+            first_look(text)
+            taken += 1
+        except TargetError:
+            continue
+        except Exception as error:
+            pytest.fail(f"{text!r}: {type(error).__name__}: {error}")
+    assert 3 <= taken < 40

@@ -157,14 +157,21 @@ def test_a_rotated_staircase(by_formula):
     "text, exact",
     [
         pytest.param("z1**2+z2**2+z3**2+z4**2", 2.0, marks=pytest.mark.slow),
+        pytest.param("sqrt(z1**2+z2**2+z3**2+z4**2)", 2.0, marks=pytest.mark.slow),
+        pytest.param("abs(z1)+abs(z2)+abs(z3)+abs(z4)", 2.208254, marks=pytest.mark.slow),
         ("sign(z1*z2)+sign(z3*z4)", 2 * PARITY),
     ],
 )
 def test_four_projections(text, exact):
-    """Thresholds to 5e-3; |z|^2 has alpha = r/2, and two parities share their label."""
+    """Thresholds to 5e-3; |z| has alpha = r/2, two parities share their label, and a sum has that of convolutions.
+
+    For four terms |z_i|, E[z_i^2 | y] - 1 is a ratio of convolutions of half-normal densities on a line.
+    """
     found = diagnose(text)
     assert found.verdict == "easy" and found.staircase[0].directions.shape == (4, 4)
     assert_near(found, exact, 5e-3)
+    assert abs(found.alpha_weak - exact) < found.uncertainty + 1e-9 * exact
+    assert found.uncertainty < 5e-3 * exact
 
 
 def test_directions_that_do_not_matter_are_left_out():

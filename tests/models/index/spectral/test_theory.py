@@ -105,7 +105,7 @@ def test_both_methods_start_at_weak_recovery(model, learner):
     assert np.all(squared[:3] == 0) and np.all(squared[3:] > 0) and np.all(np.diff(squared[3:]) > 0)
     # It starts linearly: twice the distance, twice the squared overlap.
     assert squared[5] / squared[4] == pytest.approx(2, rel=0.05)
-    np.testing.assert_allclose(found["overlap"] ** 2, squared, atol=1e-15)
+    np.testing.assert_allclose(found["cosine"] ** 2, squared, atol=1e-15)
 
 
 @both_kinds
@@ -153,7 +153,7 @@ def test_metrics_are_those_of_the_estimate_scaled_to_its_overlap(learner):
     found = sv.predict(NOISY_SQUARE, learner, alpha=2.0)
     q, V = found["squared_overlap"], found["estimation_error"]
     assert found["generalization_error"] == pytest.approx(4 * V * q + 2 * V**2, rel=1e-7)
-    assert set(found.metrics) == {"overlap", "squared_overlap", "estimation_error", "generalization_error"}
+    assert set(found.metrics) == {"cosine", "squared_overlap", "estimation_error", "generalization_error"}
     assert "classification_error" in sv.predict(WINDOW, learner, alpha=2.0).metrics
 
 
@@ -187,7 +187,7 @@ def test_uncertainty_covers_the_error(learner):
     else:
         exact = np.array([symmetric_overlap_of_abs(a) for a in alpha])
     assert np.all(np.abs(found["squared_overlap"] - exact) < 5 * found.uncertainty["squared_overlap"] + 1e-8)
-    assert np.all(np.abs(found["overlap"] - np.sqrt(exact)) < 5 * found.uncertainty["overlap"] + 1e-8)
+    assert np.all(np.abs(found["cosine"] - np.sqrt(exact)) < 5 * found.uncertainty["cosine"] + 1e-8)
     assert np.all(found.uncertainty["squared_overlap"] < 1e-4)
 
 

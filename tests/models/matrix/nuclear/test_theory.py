@@ -8,6 +8,7 @@ import pytest
 
 import solvable as sv
 from solvable.engine.signals.trace import Thresholded, thresholded
+from solvable.engine.solvers.nested import solve
 from solvable.models.matrix.nuclear.theory import nuclear_points, penalty_slopes
 from solvable.models.matrix.recovery import interpolation, least_trace_recovery
 from solvable.spectra import Discrete, MarchenkoPastur
@@ -148,11 +149,21 @@ def test_every_regime_is_solved_or_flagged():
             assert all(np.all(np.isfinite(value)) for value in found.uncertainty.values())
 
 
+@pytest.mark.slow
 def test_a_point_without_solution_is_flagged():
     # For a law of mean zero the error diverges where labels cease to be interpolated.
     model = sv.MatrixSensing([-1.0, 0.0, 1.0], 0.3)
     found = sv.predict(model, sv.NuclearNorm(0.0), alpha=[0.2, 0.25, 0.3])
     assert list(found.converged) == [True, False, True]
+
+
+def test_a_point_that_the_search_does_not_solve_is_flagged(monkeypatch):
+    def search(*arguments):
+        return solve(*arguments)._replace(solved=np.array([True, False]))
+
+    monkeypatch.setattr("solvable.models.matrix.nuclear.theory.solve", search)
+    found = sv.predict(network(0.3, 0.5), sv.NuclearNorm(0.2), alpha=[0.3, 0.6])
+    assert list(found.converged) == [True, False]
 
 
 def test_a_large_penalty_leaves_nothing():

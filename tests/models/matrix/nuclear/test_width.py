@@ -15,7 +15,7 @@ from solvable.models.matrix.nuclear.scaling import (
     predicted_exponents,
     width_phases,
 )
-from solvable.models.matrix.nuclear.width import WidthTheory, width_limited
+from solvable.models.matrix.nuclear.width import WidthTheory
 from solvable.spectra import Discrete, MarchenkoPastur, PowerLaw
 from solvable.spectra.convolution import free_sum, height
 from solvable.spectra.upper_part import UpperPart
@@ -116,7 +116,7 @@ def test_a_wide_student_has_no_limit(theory):
     ],
 )
 def test_no_limit_of_width_on_a_quadratic_network(rho, alpha, noise, penalty, known):
-    found = width_limited(MarchenkoPastur(rho), noise, penalty, 1.0, np.array([alpha]))
+    found = WidthTheory(MarchenkoPastur(rho)).solve(noise, penalty, 1.0, np.array([alpha]))
     keys = ("estimation_error", "fit", "reg", "rank", "delta")
     assert np.allclose([found[key][0] for key in keys], known, rtol=1e-8)
     assert np.isclose(found["theta"][0], penalty * found["epsilon"][0])
@@ -125,19 +125,19 @@ def test_no_limit_of_width_on_a_quadratic_network(rho, alpha, noise, penalty, kn
 def test_no_penalty_is_the_limit_of_a_small_one():
     law, alpha = MarchenkoPastur(0.3), np.array([0.2, 0.8])
     for share in (1.0, 0.4):
-        limit = width_limited(law, 0.5, 0.0, share, alpha)
-        small = width_limited(law, 0.5, 1e-7, share, alpha)
+        limit = WidthTheory(law).solve(0.5, 0.0, share, alpha)
+        small = WidthTheory(law).solve(0.5, 1e-7, share, alpha)
         assert np.allclose(limit["estimation_error"], small["estimation_error"], rtol=1e-4)
         assert np.allclose(limit["rank"], small["rank"], atol=1e-4)
         assert np.all(limit["reg"] == 0)
         assert np.isinf(limit["epsilon"][0]) and limit["fit"][0] == 0  # it interpolates
         assert np.isclose(limit["epsilon"][1], small["epsilon"][1], rtol=1e-4) and limit["theta"][1] == 0
     # The double descent of the unlimited student (alpha_int is about 0.29).
-    assert np.allclose(width_limited(law, 0.5, 0.0, 1.0, alpha)["estimation_error"], [0.7889, 0.1773], atol=1e-4)
+    assert np.allclose(WidthTheory(law).solve(0.5, 0.0, 1.0, alpha)["estimation_error"], [0.7889, 0.1773], atol=1e-4)
 
 
 def test_no_data_teach_nothing():
-    found = width_limited(MarchenkoPastur(0.3), 0.5, 0.1, 0.4, np.array([0.0]))
+    found = WidthTheory(MarchenkoPastur(0.3)).solve(0.5, 0.1, 0.4, np.array([0.0]))
     assert found["estimation_error"][0] == pytest.approx(1.3)
     assert found["rank"][0] == found["fit"][0] == found["reg"][0] == 0
     assert found["status"][0] == Status.CONVERGED
@@ -146,9 +146,9 @@ def test_no_data_teach_nothing():
 def test_recovery_without_noise():
     """Two eigenvalues in five are 1: a student of that width recovers them, a narrower one misses the rest."""
     law = Discrete([0.0, 1.0], [0.6, 0.4])
-    found = width_limited(law, 0.0, 0.0, 0.4, np.array([0.6]))
+    found = WidthTheory(law).solve(0.0, 0.0, 0.4, np.array([0.6]))
     assert found["estimation_error"][0] == 0 and found["status"][0] == Status.CONVERGED
-    narrow = width_limited(law, 0.0, 0.0, 0.3, np.array([30.0]))
+    narrow = WidthTheory(law).solve(0.0, 0.0, 0.3, np.array([30.0]))
     assert 0.1 < narrow["estimation_error"][0] < 0.103
 
 
@@ -156,7 +156,9 @@ def test_recovery_without_noise():
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_nothing_to_learn(share):
     """A* = 0: what is learned is the upper part of a semicircle of variance delta^2."""
-    found = {key: value[0] for key, value in width_limited(Discrete([0.0]), 0.1, 0.1, share, np.array([1.0])).items()}
+    found = {
+        key: value[0] for key, value in WidthTheory(Discrete([0.0])).solve(0.1, 0.1, share, np.array([1.0])).items()
+    }
     delta, theta = found["delta"], found["theta"]
     x = 2 * delta * np.cos(np.linspace(0, np.pi, 200001))  # falling
     density = np.sqrt(np.maximum(4 * delta**2 - x**2, 0)) / (2 * np.pi * delta**2)
@@ -212,9 +214,9 @@ def test_the_upper_part_is_that_of_a_convolution_cut_there(above):
 
 def test_bad_parameters_are_refused():
     with pytest.raises(ValueError, match=r"share = 1\.5"):
-        width_limited(LAW, 0.1, 0.1, 1.5, np.array([1.0]))
+        WidthTheory(LAW).solve(0.1, 0.1, 1.5, np.array([1.0]))
     with pytest.raises(ValueError, match="penalty = -1"):
-        width_limited(LAW, 0.1, -1, 0.5, np.array([1.0]))
+        WidthTheory(LAW).solve(0.1, -1, 0.5, np.array([1.0]))
 
 
 @pytest.mark.slow
@@ -251,5 +253,5 @@ def test_descent_on_a_narrow_network():
         start = 0.3 * rng.standard_normal(d * width)
         W = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x.reshape(d, width)
         errors.append(np.sum((W @ W.T - A) ** 2) / d)
-    predicted = width_limited(law, noise, penalty, width / d, np.array([alpha]))["estimation_error"][0]
+    predicted = WidthTheory(law).solve(noise, penalty, width / d, np.array([alpha]))["estimation_error"][0]
     assert np.isclose(np.mean(errors), predicted, rtol=0.05)

@@ -20,6 +20,7 @@ from solvable.channels import GenericChannel, LevelSetChannel, ScalarChannel, ch
 from solvable.channels.base import TargetChannel
 from solvable.channels.exponents import generative_exponent, label_spectrum, threshold, weak_recovery
 from solvable.channels.factory import MOST_PROJECTIONS, refuse_tiny_noise
+from solvable.core.programs import drop_programs
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.solvers.branches import Branches
 from solvable.engine.solvers.staircase import staircase
@@ -117,6 +118,7 @@ def diagnose(target: str | Target | TargetChannel | Callable[..., Any] | MultiIn
 
     `target` is anything `MultiIndex` takes (text, a function, a named channel) or a `MultiIndex` itself.
     """
+    drop_programs()
     model = target if isinstance(target, MultiIndex) else MultiIndex(target, noise=noise)
     if model.projections == 1:
         return _in_one_direction(model)

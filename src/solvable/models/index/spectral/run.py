@@ -25,8 +25,9 @@ from solvable.core.model import Data
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.engine.amp import uninformed_start
+from solvable.engine.cosines import cosines_of
 from solvable.models.index.multi_index import MultiIndex
-from solvable.models.index.scores import scores
+from solvable.models.index.scores import aligned, scores
 from solvable.models.index.spectral.blocks import Block, label_blocks
 from solvable.models.index.spectral.operators import Eigenvectors, asymmetric, symmetric
 from solvable.models.index.spectral.spectrum import BlockSpectrum, block_spectrum
@@ -41,14 +42,14 @@ _ROTATION_STEPS = 60
 class SpectralEstimate(NamedTuple):
     """The estimate W (d x r) and its leave-one-out fields Omega (n x r), with the predicted overlap Q (r x r).
 
-    `squared_overlap` is the squared cosine of the eigenvectors with the truth, averaged over blocks with weights Tr Q;
-    `eigenvalues` holds the leading ones of each block, from the one that carries it.
+    Where theory says that nothing is learned W is zero, and `direction` (d x r), otherwise W, is made of the leading
+    eigenvectors. `eigenvalues` holds the leading ones of each block, from the one that carries it.
     """
 
     W: np.ndarray
     Omega: np.ndarray
     Q: np.ndarray
-    squared_overlap: float
+    direction: np.ndarray
     eigenvalues: list[np.ndarray]
     converged: bool
 
@@ -57,15 +58,14 @@ class SpectralEstimate(NamedTuple):
 def run_spectral(model: MultiIndex, learner: Spectral, data: Data, rng: np.random.Generator) -> Outcome:
     """The leading eigenvectors of `learner.kind`, scaled to their predicted overlap.
 
-    `squared_overlap` is that of the eigenvectors themselves (of the leading ones, if theory says that nothing is
-    learned), and so is `overlap` for one projection, the absolute cosine; the other metrics are those of the scaled
-    estimate.
+    `cosine` and `squared_overlap` are those of the leading eigenvectors if theory says that nothing is learned.
     """
     found = spectral_estimate(model, learner.kind, data, rng)
-    metrics = scores(model, found.W, data.truth, rng) | {"squared_overlap": found.squared_overlap}
+    metrics = scores(model, found.W, data.truth, rng)
+    metrics |= cosines_of(aligned(model, found.direction, data.truth), data.truth)
     details: dict[str, Any] = {"self_overlap": found.Q, "eigenvalues": found.eigenvalues}
     if model.projections == 1:
-        metrics["overlap"] = float(np.sqrt(found.squared_overlap))
+        del metrics["overlap"]  # with one projection it is the squared overlap, and goes by that name
         first, second = (*found.eigenvalues[0], np.nan, np.nan)[:2]
         details = {"eigenvalue": float(first), "second_eigenvalue": float(second), "self_overlap": float(found.Q[0, 0])}
     return Outcome(metrics, found.W, found.converged, details=details)
@@ -79,14 +79,23 @@ def spectral_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> t
     likelihood to second order, $\exp(z^T T z/2)$ [mondelli2021approximate]. Without anything to learn the start is
     noise, which needs no term.
     """
+    found = informative_start(model, data, rng)
+    return found or (uninformed_start(rng, *data.truth.shape), np.zeros((len(data.y), data.truth.shape[1])))
+
+
+def informative_start(model: MultiIndex, data: Data, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+    """`spectral_start` where the eigenvectors carry something, None where they do not, or the data are not numbers."""
+    if not (np.isfinite(data.X).all() and np.isfinite(data.y).all()):
+        return None
+    law, alpha = law_of(model.channel), np.array(len(data.y) / len(data.truth))
+    if not any(block_spectrum(law, block, "symmetric", alpha).learned for block in label_blocks(law)):
+        return None
     found = spectral_estimate(model, "symmetric", data, rng)
-    if not np.any(found.Q) or not found.converged:
-        return uninformed_start(rng, *data.truth.shape), np.zeros_like(found.Omega)
-    return found.W, data.X @ found.W - found.Omega
+    return (found.W, data.X @ found.W - found.Omega) if found.converged else None
 
 
 def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.Generator) -> SpectralEstimate:
-    """The spectral method `kind` on one instance; the truth is used for `squared_overlap` only."""
+    """The spectral method `kind` on one instance; the truth is not used."""
     n, d = data.X.shape
     r = model.projections
     output = model.channel
@@ -96,7 +105,7 @@ def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.G
     spectra = [(block, block_spectrum(law, block, kind, np.array(n / d))) for block in label_blocks(law)]
     learned = [pair for pair in spectra if pair[1].learned]
     W, Omega, Q = np.zeros((d, r)), np.zeros((n, r)), np.zeros((r, r))
-    shares, cosines, eigenvalues, converged = [], [], [], True
+    direction, eigenvalues, converged = np.zeros((d, r)), [], True
     for block, spectrum in learned or [max(spectra, key=lambda pair: pair[1].bulk_edge)]:
         larger = int(spectrum.larger)
         # One or two more than those that carry the block: where the bulk, or the next block, begins.
@@ -105,20 +114,19 @@ def spectral_estimate(model: MultiIndex, kind: str, data: Data, rng: np.random.G
         converged &= vectors.count >= min(larger + block.copies + 1, size)
         eigenvalues.append(vectors.values[larger:])
         chosen = _normalised(vectors, larger, block.copies)
-        cosines.append(r * np.sum((data.truth.T @ chosen.B) ** 2) / (d * np.sum(data.truth**2) * block.copies))
-        shares.append(block.copies * np.trace(spectrum.posterior_overlap) or 1.0)
         # In the scale of the theory B^T B/d has the trace of the self-overlap P.
         A = np.sqrt(np.trace(spectrum.self_overlap)) * spectrum.posterior_map
         W += np.einsum("kds,st,krt->dr", chosen.B, A, block.bases[: chosen.count])
         Omega += np.einsum("kns,st,krt->nr", chosen.fields, A, block.bases[: chosen.count])
         Q += block.lift(spectrum.posterior_overlap)
+        if not learned:
+            direction = np.einsum("kds,krs->dr", chosen.B, block.bases[: chosen.count])
     if learned and converged:
         # A sign shows in the fields as they are; rotations are told apart by those without the sample.
         fields = data.X @ W if r == 1 else Omega
         U = _likeliest_rotation(model, data.y, fields, Q, [block for block, _ in learned], rng)
         W, Omega = W @ U, Omega @ U
-    squared = float(np.average(cosines, weights=shares))
-    return SpectralEstimate(W, Omega, Q, squared, eigenvalues, bool(converged))
+    return SpectralEstimate(W, Omega, Q, W if learned else direction, eigenvalues, bool(converged))
 
 
 def _eigenvectors(

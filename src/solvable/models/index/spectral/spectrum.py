@@ -76,12 +76,6 @@ class BlockSpectrum(NamedTuple):
         Q = self.overlap @ self.posterior_map
         return (Q + np.swapaxes(Q, -1, -2)) / 2
 
-    @property
-    def squared_overlap(self) -> np.ndarray:
-        """|W*^T B|^2 / (d |B|^2): the squared cosine between the eigenvector and the truth."""
-        norm = np.where(self.learned, np.trace(self.self_overlap, axis1=-2, axis2=-1), 1.0)
-        return np.sum(self.overlap**2, axis=(-2, -1)) / norm
-
 
 def block_spectrum(law: LabelLaw, block: Block, kind: str, alpha: np.ndarray, edge: bool = True) -> BlockSpectrum:
     """The spectrum of the operator `kind` in `block` of `law`, at every alpha; `bulk_edge` is NaN unless asked for."""

@@ -27,6 +27,8 @@ from solvable.core.learners import Spectral
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.engine.cosines import cosine_error, cosines
+from solvable.models.index.metrics import overlaps
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.spectral.blocks import label_blocks
 from solvable.models.index.spectral.spectrum import block_spectrum
@@ -36,13 +38,10 @@ from solvable.numerics.errors import COARSER
 class SpectralPrediction(NamedTuple):
     """What a spectral method finds at each alpha.
 
-    `overlap` (..., r, r) is Q; `squared_overlap` the squared cosine |W*^T B|^2 / (d |B|^2) of an eigenvector, averaged
-    over the blocks with weights Tr Q; `outlier` the largest informative eigenvalue, equal to `bulk_edge` if there is
-    none.
+    `overlap` (..., r, r) is Q; `outlier` the largest informative eigenvalue, equal to `bulk_edge` if there is none.
     """
 
     overlap: np.ndarray
-    squared_overlap: np.ndarray
     outlier: np.ndarray
     bulk_edge: np.ndarray
 
@@ -70,12 +69,9 @@ def spectral_prediction(law: LabelLaw, kind: str, alpha: np.ndarray, edges: bool
     blocks = label_blocks(law)
     spectra = [block_spectrum(law, block, kind, alpha, edges) for block in blocks]
     parts = [block.lift(found.posterior_overlap) for block, found in zip(blocks, spectra, strict=True)]
-    shares = np.trace(parts, axis1=-2, axis2=-1)
-    total = shares.sum(0)
-    squared = np.sum(shares * [found.squared_overlap for found in spectra], 0) / np.where(total > 0, total, 1.0)
     edge = np.max([found.bulk_edge for found in spectra], 0)
     outlier = np.max([np.where(found.learned, found.outlier, -np.inf) for found in spectra], 0)
-    return SpectralPrediction(np.sum(parts, 0), squared, np.where(np.isfinite(outlier), outlier, edge), edge)
+    return SpectralPrediction(np.sum(parts, 0), np.where(np.isfinite(outlier), outlier, edge), edge)
 
 
 @functools.lru_cache(maxsize=64)
@@ -87,28 +83,26 @@ def law_of(channel: Channel, fineness: float = 1.0) -> LabelLaw:
 def _metrics(output: Channel, found: SpectralPrediction, coarse: SpectralPrediction) -> tuple[dict, dict]:
     """The metrics and their errors: what a coarser label law changes, and the errors of the metrics' own quadrature.
 
-    With one projection `overlap` is the cosine, whatever the length of the estimate; else it is the matrix Q.
+    With one projection the overlap q is the squared overlap, and goes by that name only.
     """
     r, Q = output.projections, found.overlap
-    change, squared_change = (
-        np.abs(getattr(found, name) - getattr(coarse, name)) + 1e-12 for name in ("overlap", "squared_overlap")
-    )
-    diagonal, diagonal_change = (np.diagonal(part, axis1=1, axis2=2) for part in (Q, change))
-    metrics = {"squared_overlap": found.squared_overlap, "estimation_error": r - diagonal.sum(1)}
-    uncertainty = {"squared_overlap": squared_change, "estimation_error": diagonal_change.sum(1)}
+    change = np.abs(Q - coarse.overlap) + 1e-12
+    q, q_change = (np.trace(part, axis1=1, axis2=2) / r for part in (Q, change))
+    metrics = overlaps(Q) | cosines(q, q, 1.0) | {"estimation_error": r * (1 - q)}
+    uncertainty = overlaps(change) | {
+        "cosine": cosine_error(q, q_change),
+        "squared_overlap": q_change,
+        "estimation_error": r * q_change,
+    }
     if r == 1:
-        metrics["overlap"] = cosine = np.sqrt(found.squared_overlap)
-        uncertainty["overlap"] = squared_change / np.maximum(2 * cosine, np.sqrt(squared_change))
-    else:
-        metrics |= {"overlap": Q} | {f"overlap_{i + 1}": diagonal[:, i] for i in range(r)}
-        uncertainty |= {"overlap": change} | {f"overlap_{i + 1}": diagonal_change[:, i] for i in range(r)}
+        del metrics["overlap"], uncertainty["overlap"]
     # Below the threshold many points share Q = 0.
     distinct, which = np.unique(Q.reshape(-1, r * r), axis=0, return_inverse=True)
-    q = np.linalg.eigvalsh(Q)[:, -1]
+    largest = np.linalg.eigvalsh(Q)[:, -1]
     # An error falls no faster than in proportion to itself over V; that of classification starts like sqrt(q) as well.
-    relative = change.max(axis=(1, 2)) / np.maximum(1 - q, 1e-12)
+    relative = change.max(axis=(1, 2)) / np.maximum(1 - largest, 1e-12)
     for name, (value, error) in output.predictor.errors(np.eye(r) - distinct.reshape(-1, r, r)).items():
-        start = np.sqrt(np.maximum(q, 1e-12)) if name == "classification_error" else 1.0
+        start = np.sqrt(np.maximum(largest, 1e-12)) if name == "classification_error" else 1.0
         metrics[name] = value[which]
         uncertainty[name] = error[which] + relative / start * metrics[name]
     return metrics, uncertainty

@@ -58,7 +58,7 @@ def width_phases(
 ) -> dict[str, np.ndarray]:
     """The width-limited theory on a grid, widths x alpha; the penalty may be a function of alpha.
 
-    Beside the outputs of `width_limited`: `effective_rank`, `limited` (whether the width is a limit) and `lost`, the
+    Beside the outputs of `WidthTheory`: `effective_rank`, `limited` (whether the width is a limit) and `lost`, the
     least error of that width, all widths x alpha.
     """
     size = len(law.values)

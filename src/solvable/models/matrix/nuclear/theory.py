@@ -8,6 +8,7 @@ theta is positive, above it theta = 0. Without noise S is then A* itself from th
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -20,14 +21,17 @@ from solvable.core.model import Learner
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.engine.cosines import cosines
 from solvable.engine.signals.trace import Thresholded, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
 from solvable.models.matrix.model import MatrixModel
+from solvable.models.matrix.nuclear.few_samples import FEW, few_samples
+from solvable.models.matrix.nuclear.width import WidthTheory
 from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
 from solvable.spectra import Discrete, Law
 
-_ROUNDING = 1e-13
-METRICS: tuple[str, ...] = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
+_ROUNDING = 5e-13
+ERRORS = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
 
 
 class NuclearNorm(Learner):
@@ -58,12 +62,15 @@ class NuclearNorm(Learner):
 
 
 class NuclearPoints(NamedTuple):
-    """The solution at each alpha: D, u, theta, b = 2 alpha - Df, the integrals, the metrics, how it ended."""
+    """The solution at each alpha: D, u, theta, b = 2 alpha - Df, m = <S, A*>/d, q = |S|_F^2/d, the integrals, the
+    metrics, how it ended."""
 
     D: np.ndarray
     u: np.ndarray
     theta: np.ndarray
     b: np.ndarray
+    m: np.ndarray
+    q: np.ndarray
     integrals: Thresholded
     metrics: dict[str, np.ndarray]
     residual: np.ndarray
@@ -93,7 +100,7 @@ def nuclear_norm(model: MatrixModel, learner: NuclearNorm, alpha: np.ndarray) ->
         status=points.status,
         residual=points.residual,
         iterations=points.evaluations,
-        uncertainty=uncertainties(law, points, penalty, alpha),
+        uncertainty=uncertainties(law, noise, points, penalty, alpha),
     )
 
 
@@ -105,33 +112,55 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     if noise == 0 and float(law.second_moment) == 0:
         recovered = np.full(alpha.shape, True)
     found = _placed(law, alpha, recovered)
-    open_ = (alpha > 0) & ~recovered
+    few = (alpha > 0) & (alpha < FEW) & ~recovered
+    open_ = (alpha > 0) & ~recovered & ~few
     if open_.any():
         found.put(open_, solve(law, noise, penalty, alpha[open_]))
         if penalty == 0 and noise > 0 and not found.solved.all():
             _retry(found, law, noise, alpha)
     theta, b = _factors(found, penalty, alpha, open_)
+    if few.any():
+        limit = few_samples(law, noise, penalty, alpha[few])
+        found.D[few], theta[few], b[few] = limit.D, limit.theta, limit.b
+        for name in ("mse", "K", "rank"):
+            getattr(found.integrals, name)[few] = getattr(limit, name)
     with np.errstate(all="ignore"):
-        fit = np.where(open_, found.D * b**2, 0.0)
+        fit = np.where(open_ | few, (np.sqrt(found.D) * b) ** 2, 0.0)
         label_variance = 2 * float(law.second_moment) + noise
         training_error = np.where(alpha > 0, fit / alpha, label_variance if penalty > 0 else 0.0)
     mse, K = found.integrals.mse, found.integrals.K
-    metrics = dict(zip(METRICS, (mse, 2 * mse, training_error, fit + penalty * K, found.integrals.rank), strict=True))
+    power, rank = float(law.second_moment), found.integrals.rank
+    m, q = overlap_and_square(power, mse, found.D, found.integrals.Df, theta, K, rank)
+    if few.any():
+        m[few], q[few] = limit.overlap, limit.square
+    errors = dict(zip(ERRORS, (mse, 2 * mse, training_error, fit + penalty * K, rank), strict=True))
+    metrics = cosines(m, q, power) | errors
     status = np.where(found.solved, int(Status.CONVERGED), int(Status.MAX_STEPS))
     return NuclearPoints(
-        found.D, found.u, theta, b, found.integrals, metrics, found.residual, status, found.evaluations
+        found.D, found.u, theta, b, m, q, found.integrals, metrics, found.residual, status, found.evaluations
     )
 
 
+def overlap_and_square(
+    power: float, mse: Any, D: Any, Df: Any, theta: Any, K: Any, rank: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""$\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$, with $e = D\,Df - \theta K$.
+
+    For the eigenvalues of S are f(x) = x - theta or 0, so that int x f = int f^2 + theta K, and E[A*|R] = x - 2 D h.
+    """
+    with np.errstate(invalid="ignore"):
+        known, more = power - mse, D * Df - theta * K
+        m, q = (np.where(rank > 0, np.maximum(known + part, 0.0), 0.0) for part in (more, 2 * more))
+    return m, q
+
+
 def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
-    """Solve anew, in a bracket, the points just below the interpolation threshold that the search did not solve."""
+    """Solve anew, in a bracket, the points below the interpolation threshold that the search did not solve."""
     threshold, largest = interpolation_point(law, noise)
-    for k in np.nonzero(~found.solved & (alpha < threshold))[0]:
-        try:
-            again = solve_interpolating(law, noise, float(alpha[k]), largest)
-        except ValueError:  # no change of sign: not close to the threshold
-            continue
-        found.put(np.arange(len(alpha)) == k, again)
+    for k in np.nonzero(~found.solved & (alpha < threshold) & np.isfinite(largest))[0]:
+        again = solve_interpolating(law, noise, float(alpha[k]), largest)
+        if again is not None:
+            found.put(np.arange(len(alpha)) == k, again)
 
 
 def _factors(found: Solution, penalty: float, alpha: np.ndarray, solved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -168,25 +197,44 @@ def penalty_slopes(points: NuclearPoints, penalty: float, alpha: np.ndarray) -> 
     return _changes(points, penalty, alpha, dD, dtheta, 1.0)
 
 
-def uncertainties(law: Law, points: NuclearPoints, penalty: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
+def uncertainties(
+    law: Law, noise: float, points: NuclearPoints, penalty: float, alpha: np.ndarray
+) -> dict[str, np.ndarray]:
     """The numerical error of each metric: that of the integrals, carried through the two equations."""
-    solved = np.isfinite(points.D) & (points.D > 0)
+    few = (alpha > 0) & (alpha < FEW)
+    solved = np.isfinite(points.D) & (points.D > 0) & ~few
     error = np.zeros_like(alpha)
     if solved.any():
         error[solved] = 2 * quadrature_error(law, points.D[solved])
     D = np.where(solved, points.D, 0.0)
     scale = float(law.second_moment) + D
-    error_mse = error * scale + (_ROUNDING + points.residual) * (points.integrals.mse + D)
+    # mse is a sum of integrals over the eigenvalues below theta, and of what these leave of known ones.
+    t, theta = points.integrals, np.where(solved, points.theta, 0.0)
+    terms = D * (2 * np.abs(t.Df) + 1) + 2 * theta**2 * t.rank + t.mse
+    error_mse = error * terms + (_ROUNDING + points.residual) * (t.mse + D)
     error_Df = error + _ROUNDING + points.residual
     from_Df = _response(points, alpha, 2 * points.theta * error_Df, np.zeros_like(alpha))
     from_mse = _response(points, alpha, np.zeros_like(alpha), error_mse)
-    total = {name: np.zeros_like(alpha) for name in METRICS}
+    total = {name: np.zeros_like(alpha) for name in points.metrics}
     for dD, dtheta in (from_Df, from_mse):
         for name, change in _changes(points, penalty, alpha, dD, dtheta, 0.0).items():
             total[name] += np.abs(change)
     total["rank"] += error_Df
+    error_m = error_mse + (D + np.where(solved, points.theta, 0.0) * np.sqrt(scale)) * error_Df
+    for name, change in _turned(points, error_m, -2 * error_m).items():
+        total[name] += np.abs(change)
     total["training_loss"] += penalty * error_Df * np.sqrt(scale)
-    return {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
+    total = {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
+    if few.any():
+        limit = few_samples(law, noise, penalty, alpha[few])
+        for name, value in total.items():
+            value[few] = limit.relative_error * points.metrics[name][few]
+        total["estimation_error"][few], total["generalization_error"][few] = limit.error, 2 * limit.error
+        with np.errstate(divide="ignore", invalid="ignore"):
+            tilt = np.where(limit.square > 0, limit.tilt / np.sqrt(limit.square * law.second_moment), 0.0)
+        total["cosine"][few] += tilt
+        total["squared_overlap"][few] += (2 * points.metrics["cosine"][few] + tilt) * tilt
+    return total
 
 
 def _response(
@@ -212,7 +260,17 @@ def _changes(
         K = t.H * dD - t.rank * dtheta
         rank = t.density * ((theta - points.u) / D * dD - dtheta)
         loss = fit + penalty * K + dpenalty * t.K
-    return dict(zip(METRICS, (mse, 2 * mse, fit / alpha, loss, rank), strict=True))
+        more = t.Df * dD + 2 * D * (t.G * dD - t.H * dtheta) - t.K * dtheta - theta * K
+        errors = dict(zip(ERRORS, (mse, 2 * mse, fit / alpha, loss, rank), strict=True))
+    return _turned(points, more - mse, 2 * more - mse) | errors
+
+
+def _turned(points: NuclearPoints, dm: np.ndarray, dq: np.ndarray) -> dict[str, np.ndarray]:
+    """How the cosines change with m and q."""
+    cosine, there = points.metrics["cosine"], points.m > 0
+    with np.errstate(all="ignore"):
+        change = np.where(there, cosine * (dm / points.m - dq / (2 * points.q)), 0.0)
+    return {"cosine": change, "squared_overlap": 2 * cosine * change}
 
 
 def _width_share(width: Any, law: Law) -> float | None:
@@ -230,15 +288,27 @@ def _width_share(width: Any, law: Law) -> float | None:
 
 def _width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> Prediction:
     """The same for a network of fewer units than dimensions."""
-    from solvable.models.matrix.nuclear.width import width_limited
+    found = WidthTheory(law).solve(noise, penalty, share, alpha)
+    power = float(law.second_moment)
+    unseen = 2 * power + noise if penalty > 0 else 0.0
 
-    found = width_limited(law, noise, penalty, share, alpha)
-    mse, fit = found["estimation_error"], found["fit"]
+    def errors(part: Callable[[str], np.ndarray], unseen: float) -> dict[str, np.ndarray]:
+        """`unseen` is the squared error of a single label."""
+        mse, fit = part("estimation_error"), part("fit")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            training_error = np.where(alpha > 0, fit / alpha, unseen)
+        return dict(zip(ERRORS, (mse, 2 * mse, training_error, fit + part("reg"), part("rank")), strict=True))
+
+    turned = cosines(found["overlap"], found["square"], power)
+    cosine, squared = turned["cosine"], found["square"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        metrics = (mse, 2 * mse, fit / alpha, fit + found["reg"], found["rank"])
+        turn = found["overlap_uncertainty"] / np.sqrt(squared * power)
+        turn = np.where(squared > 0, turn + cosine * found["square_uncertainty"] / (2 * squared), 0.0)
+    uncertainty = {"cosine": turn, "squared_overlap": (2 * cosine + turn) * turn}
     return Prediction(
-        metrics=dict(zip(METRICS, metrics, strict=True)),
+        metrics=turned | errors(found.__getitem__, unseen),
         order_parameters={name: found[name] for name in ("delta", "theta", "epsilon")},
         status=found["status"],
         residual=found["residual"],
+        uncertainty=uncertainty | errors(lambda name: found[f"{name}_uncertainty"], _ROUNDING * unseen),
     )

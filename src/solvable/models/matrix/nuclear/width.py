@@ -22,14 +22,17 @@ estimate, delta^2 = (E A*^2 + Delta/2) / (2 alpha) at the start, and the point i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
+from solvable.models.matrix.nuclear.few_samples import FEW, FewSamples, few_samples
 from solvable.numerics.roots import crossing
 from solvable.spectra import Law
+from solvable.spectra.convolution import NODES
 from solvable.spectra.upper_part import Moments, UpperPart
 
 _PER_DECADE = 20
@@ -38,6 +41,14 @@ _SMALLEST = 1e-6
 """The smallest delta, over the root mean square of the eigenvalues: errors below its square are rounding."""
 _DOUBLINGS = 40
 _RESIDUAL = 1e-7
+_COARSE_NODES = 3 * NODES // 4
+_SHIFT = 1e-4
+"""The change of log delta by which derivatives are taken."""
+_ROUNDING = 1e-13
+
+
+FIGURES = ("estimation_error", "fit", "reg", "rank", "overlap", "square")
+"""What is found at each alpha, with a numerical error."""
 
 
 class _Point(NamedTuple):
@@ -51,17 +62,9 @@ class _Point(NamedTuple):
     kept: Moments
 
 
-def width_limited(law: Law, noise: float, penalty: float, share: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
-    """The student of rank at most share x d, for an array of alpha; share = 1 is no limit.
-
-    Keys: delta, theta, epsilon (infinite where the student interpolates), estimation_error, fit (sum of squared
-    residuals over d^2), reg (penalty x mean eigenvalue), rank (share of positive eigenvalues), residual, status.
-    """
-    return WidthTheory(law).solve(noise, penalty, share, alpha)
-
-
 class WidthTheory:
-    """The same for many widths, penalties and noises on one law, which share the evaluations of its convolution."""
+    """The student of limited rank, for many widths, penalties and noises on one law, which share the evaluations of its
+    convolution."""
 
     def __init__(self, law: Law):
         self.law = law
@@ -70,6 +73,13 @@ class WidthTheory:
         self._parts: dict[float, UpperPart] = {}
 
     def solve(self, noise: float, penalty: float, share: float, alpha: np.ndarray) -> dict[str, np.ndarray]:
+        """The student of rank at most share x d, for an array of alpha; share = 1 is no limit.
+
+        Keys: delta, theta, epsilon (infinite where the student interpolates), estimation_error, fit (sum of squared
+        residuals over d^2), reg (penalty x mean eigenvalue), rank (share of positive eigenvalues), overlap (with A*),
+        square (of the student; both over d), residual, status; and the numerical errors of the figures, each under
+        its name with `_uncertainty`.
+        """
         if not 0 < share <= 1:
             raise bad_parameter("share", share, "a number of hidden units per dimension, above 0 and at most 1")
         if not 0 <= penalty < np.inf:
@@ -87,13 +97,24 @@ class WidthTheory:
         return lost if lost > 1e-9 * self.second_moment else 0.0
 
     def _row(self, noise: float, penalty: float, share: float, alpha: float, lost: float) -> dict[str, float]:
+
+        def figures(point: _Point) -> np.ndarray:
+            return _figures(point, penalty, self.second_moment)
+
         if alpha == 0:
             nothing = Moments(0.0, 0.0, 0.0, 0.0, 0.0, self.second_moment)
             point = _Point(math.inf, math.inf, 0.0, self.second_moment, 0.0, nothing)
-            return _outputs(point, noise, penalty, Status.CONVERGED)
+            return _outputs(point, figures(point), noise, Status.CONVERGED, np.zeros(len(FIGURES)))
+        if alpha < FEW and self.second_moment + noise > 0:
+            limit = few_samples(self.law, noise, penalty, np.array([alpha]))
+            if limit.rank[0] < share:  # the width is no limit
+                return _few(limit, penalty)
 
         def at(delta: float, keep: bool = False) -> _Point:
             return _state(self._part(delta, keep), noise, penalty, share, alpha)
+
+        def coarse(delta: float) -> _Point:
+            return _state(UpperPart(self.law, delta**2, _COARSE_NODES), noise, penalty, share, alpha)
 
         # The error is at least that of the best matrix of this rank: no root lies below.
         lowest = max(math.sqrt((0.999 * lost + noise / 2) / (2 * alpha)), self._smallest)
@@ -101,7 +122,8 @@ class WidthTheory:
         points = [at(lowest), *(at(delta, keep=True) for delta in _grid(lowest, 4 * start))]
         while points[-1].excess > 0:
             if points[-1].delta > start * 2.0**_DOUBLINGS:
-                return _outputs(points[-1], noise, penalty, Status.DIVERGED)
+                last = points[-1]
+                return _outputs(last, figures(last), noise, Status.DIVERGED, np.full(len(FIGURES), np.inf))
             points.append(at(2 * points[-1].delta, keep=True))
         falls = [i for i in range(len(points) - 1) if points[i].excess > 0 >= points[i + 1].excess]
         # Where the excess is positive the iteration moves up, elsewhere down: to the root on that side of the start.
@@ -116,7 +138,10 @@ class WidthTheory:
         else:
             point = points[0]
         several = len(falls) + (points[0].excess <= 0) > 1
-        return _outputs(point, noise, penalty, Status.AMBIGUOUS_BRANCH if several else Status.CONVERGED)
+        exact = np.zeros(len(FIGURES))
+        errors = _errors(at, coarse, figures, point, noise, alpha) if point.delta > 0 else exact
+        status = Status.AMBIGUOUS_BRANCH if several else Status.CONVERGED
+        return _outputs(point, figures(point), noise, status, errors)
 
     def _part(self, delta: float, keep: bool = False) -> UpperPart:
         if delta in self._parts:
@@ -187,20 +212,61 @@ def _unlimited(part: UpperPart, alpha: float, penalty: float) -> tuple[float, Mo
     return _threshold(everything, alpha, penalty), everything
 
 
-def _outputs(point: _Point, noise: float, penalty: float, status: Status) -> dict[str, float]:
+def _figures(point: _Point, penalty: float, second_moment: float) -> np.ndarray:
+    r"""The `FIGURES` of a point.
+
+    With $e = D\,Df - \theta K$, $\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$.
+    """
+    fit = 0.0 if point.slack == 0 else (point.delta * point.slack) ** 2
+    kept, known = point.kept, second_moment - point.error
+    if not kept.mass:
+        return np.array([point.error, fit, 0.0, 0.0, 0.0, 0.0])
+    trace, divergence = kept.first - point.theta * kept.mass, 2 * (kept.cross - point.theta * kept.hilbert)
+    more = point.delta**2 * divergence - point.theta * trace if point.delta else 0.0
+    overlap, square = max(known + more, 0.0), max(known + 2 * more, 0.0)
+    return np.array([point.error, fit, penalty * trace, kept.mass, overlap, square])
+
+
+def _errors(
+    at: Callable[[float], _Point],
+    coarse: Callable[[float], _Point],
+    figures: Callable[[_Point], np.ndarray],
+    point: _Point,
+    noise: float,
+    alpha: float,
+) -> np.ndarray:
+    """The numerical errors of the figures: what fewer nodes change, there and by moving the root in delta."""
+    low, high, other = at(point.delta * math.exp(-_SHIFT)), at(point.delta * math.exp(_SHIFT)), coarse(point.delta)
+    slope = abs(high.excess - low.excess) / (2 * _SHIFT)
+    size = abs(point.error) + noise / 2 + 2 * alpha * point.delta**2
+    wrong = abs(other.excess - point.excess) + abs(point.excess) + _ROUNDING * size
+    move = wrong / slope if slope > 0 else math.inf
+    here, there = figures(point), figures(other)
+    rate = np.abs(figures(high) - figures(low)) / (2 * _SHIFT)
+    return np.abs(there - here) + np.where(rate > 0, rate * move, 0.0) + _ROUNDING * np.abs(here)
+
+
+def _few(limit: FewSamples, penalty: float) -> dict[str, float]:
+    """The outputs in the limit of few samples."""
+    one = FewSamples(*(float(part[0]) for part in limit))
+    delta, rank = math.sqrt(one.D), one.rank
+    kept = Moments(rank, one.K + one.theta * rank, 0.0, 0.0, 0.0, 0.0)
+    figures = np.array([one.mse, (delta * one.b) ** 2, penalty * one.K, rank, one.overlap, one.square])
+    errors = one.relative_error * np.abs(figures)
+    errors[0], errors[4] = one.error, errors[4] + one.tilt
+    return _outputs(_Point(delta, one.theta, 0.0, one.mse, one.b, kept), figures, 0.0, Status.CONVERGED, errors)
+
+
+def _outputs(point: _Point, figures: np.ndarray, noise: float, status: Status, errors: np.ndarray) -> dict[str, float]:
     residual = abs(point.excess) / max(abs(point.error) + noise / 2, 1e-300)
     if status == Status.CONVERGED and not residual < _RESIDUAL:
         status = Status.MAX_STEPS
-    fit = 0.0 if point.slack == 0 else (point.delta * point.slack) ** 2
-    reg = penalty * (point.kept.first - point.theta * point.kept.mass) if point.kept.mass else 0.0
-    return {
+    found = {
         "delta": point.delta,
         "theta": point.theta,
         "epsilon": 1 / (2 * point.slack) if point.slack > 0 else math.inf,
-        "estimation_error": point.error,
-        "fit": fit,
-        "reg": reg,
-        "rank": point.kept.mass,
         "residual": residual,
         "status": int(status),
     }
+    found |= dict(zip(FIGURES, figures.tolist(), strict=True))
+    return found | {f"{name}_uncertainty": float(value) for name, value in zip(FIGURES, errors, strict=True)}

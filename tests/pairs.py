@@ -1,0 +1,48 @@
+"""One example of every pair of model and learner that has a theory, for what must hold for all of them."""
+
+from __future__ import annotations
+
+import solvable as sv
+from solvable.core.registry import matrix
+
+INDEX, SEVERAL = sv.MultiIndex("abs(z)", noise=0.1), sv.MultiIndex("sign(z1*z2)")
+NETWORK, SENSING = sv.QuadraticNetwork(0.5, noise=0.2), sv.MatrixSensing([0.0, 1.0, 3.0], noise=0.2)
+BILINEAR = sv.BilinearSequence(0.5, noise=0.2)
+LOGISTIC, LASSO = sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
+SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
+
+PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
+    "one projection, Bayes": (INDEX, sv.BayesOptimal(), (0.0, 0.5, 1.3, 4.0)),
+    "one projection, AMP": (INDEX, sv.AMP(), (0.0, 0.5, 1.3, 4.0)),
+    "one projection, ERM": (sv.MultiIndex("sign(z)"), LOGISTIC, (0.0, 0.5, 3.0)),
+    "one projection, lasso": (sv.MultiIndex("z", 0.2, "gauss-bernoulli:0.2"), LASSO, (0.0, 0.5, 3.0)),
+    "one projection, symmetric": (INDEX, SYMMETRIC, (0.3, 2.0)),
+    "one projection, asymmetric": (INDEX, ASYMMETRIC, (0.3, 2.0)),
+    "several projections, Bayes": (SEVERAL, sv.BayesOptimal(), (0.0, 2.0, 6.0)),
+    "several projections, AMP": (SEVERAL, sv.AMP(), (0.0, 2.0, 6.0)),
+    "several projections, spectral": (SEVERAL, SYMMETRIC, (2.0, 6.0)),
+    "network, Bayes": (NETWORK, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
+    "network, AMP": (NETWORK, sv.AMP(), (0.0, 0.1, 0.5)),
+    "network, nuclear": (NETWORK, sv.NuclearNorm(0.1), (0.0, 0.1, 0.5)),
+    "network, width": (NETWORK, sv.NuclearNorm(0.1, width=0.4), (0.0, 0.1, 0.5)),
+    "network, lazy": (NETWORK, sv.Lazy(0.1), (0.0, 0.1, 0.5)),
+    "network, descent": (sv.QuadraticNetwork(0.5), sv.GradientDescent(runs=2), (0.0, 0.1, 0.5)),
+    "sensing, descent": (sv.MatrixSensing("marchenko-pastur:0.5"), sv.GradientDescent(), (0.0, 0.1, 0.5)),
+    "sensing, Bayes": (SENSING, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
+    "sensing, AMP": (SENSING, sv.AMP(), (0.0, 0.1, 0.5)),
+    "sensing, nuclear": (SENSING, sv.NuclearNorm(0.1), (0.0, 0.1, 0.5)),
+    "sensing, lazy": (SENSING, sv.Lazy(0.1), (0.0, 0.1, 0.5)),
+    "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
+    "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
+}
+
+
+def missing() -> set[tuple[str, str]]:
+    """The pairs of the package with a theory that have no example."""
+    kinds = {(type(model), type(learner)) for model, learner, _ in PAIRS.values()}
+    solved = {pair for pair, (theory, _) in matrix().items() if theory}
+    return {
+        (model.__name__, learner.__name__)
+        for model, learner in solved - kinds
+        if model.__module__.startswith("solvable.") and learner.__module__.startswith("solvable.")
+    }
