@@ -43,7 +43,7 @@ def test_theory_agrees_with_simulation(example):
     curve = sv.learning_curve(
         example.LinearRegression(noise=0.25), example.Ridge(penalty=0.6), alpha=[0.5, 1.0, 3.0], d=200, seeds=12
     )
-    for metric in ("overlap", "generalization_error"):
+    for metric in ("cosine", "generalization_error"):
         agreement = curve.agreement(metric)
         assert agreement.points == 3
         assert agreement.deviation < 4, str(agreement)
