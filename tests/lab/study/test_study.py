@@ -61,7 +61,7 @@ def test_the_files(easy):
 def test_the_curves(easy):
     assert easy.exact.learners == ("bayes-optimal", "amp") and easy.simulated.learners == ("amp",)
     alpha = easy.exact.dataset["alpha"].values
-    assert alpha[0] == 0 and alpha[-1] >= 1.6 * easy.thresholds["algorithmic"] > 1.7
+    assert alpha[0] == 0 and alpha[-1] >= 2 * easy.thresholds["algorithmic"] > 1.7
     assert easy.simulated.dataset["alpha"].values.tolist() == [0.2, 1.7]
     assert easy.simulated.dataset.attrs["d"] == easy.d == 60 and easy.simulated.dataset.sizes["seed"] == 3
     assert easy.exact.thresholds == dict(easy.thresholds) == dict(sv.thresholds(sv.MultiIndex("abs(z)")))
@@ -257,10 +257,10 @@ def test_the_grid_reaches_beyond_the_last_threshold(monkeypatch):
         monkeypatch.setattr("solvable.lab.study.plan._error_left", left)
         return last_alpha(sv.MultiIndex("abs(z)"), marks, Costs(0.01, 0.01, 0.3))
 
-    assert last([0.5, 1.13, 1.0], {0.0: 1.0, 1.13: 0.0}) == pytest.approx(1.6 * 1.13)
-    assert last([1.76], {0.0: 1.0, 1.76: 0.7, 4.0: 0.4}) == pytest.approx(1.5 * 1.6 * 1.76)  # little is learned before
+    assert last([0.5, 1.13, 1.0], {0.0: 1.0, 1.13: 0.0}) == pytest.approx(2 * 1.13)
+    assert last([1.76], {0.0: 1.0, 1.76: 0.7, 4.0: 0.4}) == pytest.approx(1.5 * 2 * 1.76)  # little is learned before
     assert last([0.0], {0.0: 1.0, 1.5: 0.4}) == 2.0
-    assert last([np.inf, 1.0], {0.0: 1.0}) == 1.6 and last([], {0.0: 1.0}) == 4.0
+    assert last([np.inf, 1.0], {0.0: 1.0}) == 2.0 and last([], {0.0: 1.0}) == 4.0
     grid = exact_grid(1.8, [0.0, 0.5, 1.13, 9.0], np.array([0.123]), 50)
     assert grid[0] == 0 and grid[-1] == 1.8 and np.all(np.diff(grid) > 0)
     assert {0.123, 0.5 * 0.998, 0.5 * 1.002} <= set(grid) and grid.max() == 1.8
