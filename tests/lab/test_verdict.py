@@ -88,7 +88,7 @@ def test_if_many_runs_did_not_settle_the_rest_is_not_judged_without_them():
     values = np.concatenate([runs(1.0, 0.02, 10), runs(0.3, 0.02, 6)])
     settled = np.arange(16) < 10
     found = judge(1.0, read(values, settled), 0.0, 0.1)
-    assert found.word == TOO_FEW and found.reason == "6 of 16 runs did not settle, and they matter"
+    assert found.word == TOO_FEW and found.reason == "6 of 16 runs did not settle, too many to leave out"
     assert word(runs(1.0, 0.02, 16), 1.0, settled=np.zeros(16, bool)) == AGREES  # with or without them the same
     assert word(runs(1.0, 0.02, 16), 1.2, settled=np.zeros(16, bool)) == DIFFERS
 

@@ -126,6 +126,7 @@ def thresholds(
     """
     from solvable.cli.parse import build
     from solvable.cli.show import show_json, show_table, show_text
+    from solvable.core.digits import rounded
     from solvable.verbs.thresholds import thresholds as verb
 
     request = build(model, target, {"noise": noise, "prior": prior}, param or [], [learner] if learner else [])
@@ -133,8 +134,9 @@ def thresholds(
     if json:
         show_json(found)
         return
-    texts = {name: found.text(name) for name in found} if hasattr(found, "text") else found
-    show_table(("threshold", "value"), texts.items())
+    errors = getattr(found, "errors", {})
+    rows = [(name, rounded(value, errors[name]) if name in errors else value) for name, value in found.items()]
+    show_table(("threshold", "value"), rows)
     for names in getattr(found, "coincide", []):
         show_text(f"{' = '.join(names)} (they coincide)")
 

@@ -144,7 +144,7 @@ def judge(theory: float, reading: Reading, resolution: float, margin: float, shi
         what = "the dimension is too small" if 2 * shift >= resolution else "theory or algorithm is not exact enough"
         return Judgement(TOO_FEW, f"{what} to tell a theory that is wrong by {margin:.2g}")
     if reading.aside > MANY * made:
-        return Judgement(TOO_FEW, f"{reading.aside} of {_runs(made)} did not settle, and they matter")
+        return Judgement(TOO_FEW, f"{reading.aside} of {_runs(made)} did not settle, too many to leave out")
     enough = _enough(reading, (margin - resolution) / 2)
     more = f": about {enough} would" if enough else ""
     return Judgement(TOO_FEW, f"{_runs(reading.runs)} cannot tell a theory that is wrong by {margin:.2g}{more}")

@@ -101,7 +101,8 @@ class Agreement:
         elif self.word == DIFFERS:
             said = f"differs from theory at {self.words[DIFFERS]} of {points}, most at {where}"
         else:
-            said = f"{TOO_FEW} at {self.words[TOO_FEW]} of {points}, such as {where}: {self.reason}"
+            others = f" (agrees at {self.words[AGREES]})" if self.words[AGREES] else ""
+            said = f"{TOO_FEW} at {self.words[TOO_FEW]} of {points}{others}, such as {where}: {self.reason}"
         return f"{self.metric}: {'; '.join(filter(None, [said, self.settled]))}"
 
 

@@ -27,7 +27,7 @@ def with_gaps(x: np.ndarray, line: np.ndarray, thresholds: Mapping[str, float]) 
     """
     known = {name: place for name, place in thresholds.items() if np.isfinite(place)}
     ends = [known[name] for name in ENDS if name in known]
-    ends = np.array(ends if len(ends) == 2 and not np.isclose(*ends) else [])
+    ends = np.array(ends if len(ends) == 2 and not np.isclose(ends[0], ends[1]) else [])
     places = np.array(list(known.values()))
     found = []
     for left in range(len(x) - 1):
