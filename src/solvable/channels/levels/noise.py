@@ -63,6 +63,10 @@ class _Builder:
         self.critical = np.unique([*panels.edges[:-1][panels.singular < 0], *panels.edges[1:][panels.singular > 0]])
         self.singular = np.unique([*self.critical, *rule.atoms, self.low, self.high])
         self.nodes = max(rule.resolution.nodes, _LEAST_NODES)
+        slopes = np.linalg.norm(rule.sets.gradient, axis=1)
+        slope = float(np.median(slopes[slopes > 0])) if slopes.any() else np.inf
+        # Wide noise sums the evidences of clean labels, which vary within the width of the narrowest posterior.
+        self.longest = min(_SPACING * width, self.nodes * slope * posterior)
         self.clean: list[np.ndarray] = []
         self.count = 0
 
@@ -169,7 +173,7 @@ class _Builder:
 
     def _pieces(self, p: float, q: float) -> tuple[np.ndarray, np.ndarray]:
         """The ends of panels between p and q, and which of them are critical."""
-        first = min(q - p, _CRITICAL_SPACING * self.width)
+        first = min(q - p, _CRITICAL_SPACING * self.width, self.longest)
         if p in self.critical:
             rest = self._even(p + first, q)
             return np.concatenate([[p], rest]), np.array([-1] + [0] * (len(rest) - 1))
@@ -182,7 +186,7 @@ class _Builder:
     def _even(self, p: float, q: float) -> np.ndarray:
         if q - p <= 1e-9 * self.width:
             return np.array([p])
-        return np.linspace(p, q, 1 + int(np.ceil((q - p) / (_SPACING * self.width))))
+        return np.linspace(p, q, 1 + int(np.ceil((q - p) / self.longest)))
 
     def _add(self, labels: np.ndarray) -> int:
         """The place of these labels among all clean ones."""
