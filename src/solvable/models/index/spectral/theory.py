@@ -34,7 +34,6 @@ from solvable.models.index.spectral.blocks import label_blocks
 from solvable.models.index.spectral.spectrum import block_spectrum
 from solvable.numerics.errors import COARSER
 
-
 _SAFETY = 4.0
 """The uncertainty over what coarser rules change: the finer rule has been seen to be off by twice that."""
 
