@@ -68,8 +68,8 @@ def several_overlaps(model, learner, alpha: float, found) -> dict[str, Any]:
 def spectral(model, learner, alpha: float, found) -> dict[str, float]:
     """The same formulas with a finer law of the labels."""
     fine = spectral_prediction(law_of(model.channel, FINER), learner.kind, np.array([alpha]), edges=False)
-    error = model.projections - np.trace(fine.overlap[0])
-    return {"squared_overlap": float(fine.squared_overlap[0]), "estimation_error": float(error)}
+    r, q = model.projections, float(np.trace(fine.overlap[0])) / model.projections
+    return {"squared_overlap": q, "estimation_error": r * (1 - q)}
 
 
 def matrix_bayes(model, learner, alpha: float, found) -> dict[str, float]:

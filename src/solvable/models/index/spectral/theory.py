@@ -34,6 +34,9 @@ from solvable.models.index.spectral.blocks import label_blocks
 from solvable.models.index.spectral.spectrum import block_spectrum
 from solvable.numerics.errors import COARSER
 
+_SAFETY = 4.0
+"""The uncertainty over what coarser rules change: the finer rule has been seen to be off by twice that."""
+
 
 class SpectralPrediction(NamedTuple):
     """What a spectral method finds at each alpha.
@@ -51,7 +54,9 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
     """The overlap Q of the estimate with the truth, and the errors of predictions from it at V = I - Q."""
     output = model.channel
     found = spectral_prediction(law_of(output), learner.kind, alpha)
-    coarse = spectral_prediction(law_of(output, COARSER), learner.kind, alpha, edges=False)
+    # Two coarser rules: one alone may agree with the finer one by accident.
+    rules = (law_of(output, fineness) for fineness in (COARSER, (1 + COARSER) / 2))
+    coarse = [spectral_prediction(rule, learner.kind, alpha, edges=False) for rule in rules]
     metrics, uncertainty = _metrics(output, found, coarse)
     return Prediction(
         metrics=metrics,
@@ -80,13 +85,13 @@ def law_of(channel: Channel, fineness: float = 1.0) -> LabelLaw:
     return channel.label_law(fineness)
 
 
-def _metrics(output: Channel, found: SpectralPrediction, coarse: SpectralPrediction) -> tuple[dict, dict]:
-    """The metrics and their errors: what a coarser label law changes, and the errors of the metrics' own quadrature.
+def _metrics(output: Channel, found: SpectralPrediction, coarse: list[SpectralPrediction]) -> tuple[dict, dict]:
+    """The metrics and their errors: what coarser label laws change, and the errors of the metrics' own quadrature.
 
     With one projection the overlap q is the squared overlap, and goes by that name only.
     """
     r, Q = output.projections, found.overlap
-    change = np.abs(Q - coarse.overlap) + 1e-12
+    change = _SAFETY * np.max([np.abs(Q - other.overlap) for other in coarse], 0) + 1e-12
     q, q_change = (np.trace(part, axis1=1, axis2=2) / r for part in (Q, change))
     metrics = overlaps(Q) | cosines(q, q, 1.0) | {"estimation_error": r * (1 - q)}
     uncertainty = overlaps(change) | {
