@@ -15,7 +15,7 @@ def test_linear_labels_in_closed_form():
     V = np.array([[1 - alpha]])
     g = np.random.default_rng(0).standard_normal((n, 1)) / np.sqrt(V)
     # The sums run over n samples that stand for alpha d of them.
-    found = overlap_covariance(g, np.full((n, 1, 1), -1 / V[0, 0]), V, n / alpha)
+    found = overlap_covariance(g, np.full((n, 1, 1), -1 / V[0, 0]), V, round(n / alpha))
     assert found is not None
     assert found[0, 0, 0, 0] * (n / alpha) / d == pytest.approx(2 * alpha / d, rel=0.02)
 
