@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from solvable.core.errors import NotSolvable as NotSolvable
     from solvable.core.errors import SolvableError as SolvableError
     from solvable.core.errors import TargetError as TargetError
+    from solvable.core.errors import TimeLimitError as TimeLimitError
     from solvable.core.learners import AMP as AMP
     from solvable.core.learners import BayesOptimal as BayesOptimal
     from solvable.core.learners import Spectral as Spectral
@@ -65,7 +66,14 @@ _HOMES = {
     "solvable.channels.contamination": ("Contamination",),
     "solvable.core.axis": ("Axis",),
     "solvable.core.bibliography": ("Publication", "cite"),
-    "solvable.core.errors": ("ConvergenceError", "NotSimulable", "NotSolvable", "SolvableError", "TargetError"),
+    "solvable.core.errors": (
+        "ConvergenceError",
+        "NotSimulable",
+        "NotSolvable",
+        "SolvableError",
+        "TargetError",
+        "TimeLimitError",
+    ),
     "solvable.core.learners": ("AMP", "BayesOptimal", "Spectral"),
     "solvable.core.model": ("Data", "Learner", "Model", "Stream"),
     "solvable.core.registry": ("simulation", "theory", "thresholds_of"),

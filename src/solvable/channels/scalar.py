@@ -10,7 +10,6 @@ Notation: omega ~ N(0, q) is what is known of z, V = 1 - q the variance left, z 
 from __future__ import annotations
 
 import abc
-import concurrent.futures
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from solvable.channels.predictor import LandscapePredictor, Predictor
 from solvable.numerics.batches import in_batches
 from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import normal_trapezoid
+from solvable.numerics.threads import each
 from solvable.targets.landscape import Landscape
 from solvable.targets.target import Target
 
@@ -221,8 +221,7 @@ class ScalarChannel(TargetChannel):
                 result[:, here] = self.rule_average(V[here], fineness, narrow)
 
         # The two rules compile and run side by side.
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            list(pool.map(fill, (False, True)))
+        each(fill, (False, True))
         return ScalarInformation(*result)
 
     def rule_average(self, V: np.ndarray, fineness: float, narrow: bool) -> np.ndarray:

@@ -98,7 +98,12 @@ def models(
 
 
 @app.command()
-def diagnose(target: DiagnosedTarget, noise: Noise = None, json: Json = False) -> None:
+def diagnose(
+    target: DiagnosedTarget,
+    noise: Noise = None,
+    seconds: Annotated[float | None, typer.Option(help="Give up after so many seconds.")] = None,
+    json: Json = False,
+) -> None:
     """Say how hard a target is to learn, and why.
 
     Example: solvable diagnose "z**2 + tanh(z)" --noise 0.1
@@ -106,7 +111,7 @@ def diagnose(target: DiagnosedTarget, noise: Noise = None, json: Json = False) -
     from solvable.cli.show import show_json, show_text
     from solvable.models.index.diagnosis import diagnose as verb
 
-    found = verb(target, noise=0.0 if noise is None else noise)
+    found = verb(target, noise=0.0 if noise is None else noise, seconds=seconds)
     show_json(found.to_dict()) if json else show_text(str(found))
 
 

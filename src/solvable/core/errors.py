@@ -33,6 +33,10 @@ class ConvergenceError(ComputationError):
     prediction: Any = None
 
 
+class TimeLimitError(ComputationError):
+    """A computation took longer than the time it was given."""
+
+
 class TargetError(SolvableError, ValueError):
     """A target's text or function cannot be used; `column` (from 1) points into the text where known."""
 

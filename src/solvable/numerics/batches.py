@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
+
+from solvable.core.deadline import check_time
+from solvable.numerics.threads import each
 
 BATCH = 32
 
@@ -28,17 +30,14 @@ def in_batches(
     length = 1 if alone and count == 1 else batch
 
     def run(start: int) -> Any:
+        check_time()
         with jax.enable_x64(True):  # each thread has a switch of its own
             found = function(*jax.tree.map(lambda leaf: _filled(leaf[start : start + length], length), rows))
             return jax.tree.map(lambda leaf: np.array(leaf)[: count - start], found)
 
     first, *others = range(0, max(count, 1), length)
     parts = [run(first)]
-    if threads > 1 and len(others) > 1:
-        with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-            parts += pool.map(run, others)
-    else:
-        parts += map(run, others)
+    parts += each(run, others, threads) if threads > 1 and len(others) > 1 else map(run, others)
     return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 

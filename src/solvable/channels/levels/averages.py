@@ -17,7 +17,6 @@ The value at the edge of what is resolved fixes the corrections.
 
 from __future__ import annotations
 
-import concurrent.futures
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,6 +28,7 @@ from solvable.channels.levels.labels import Block, LabelRule, Share
 from solvable.channels.levels.noise import NoisyRule
 from solvable.numerics.blas import single_thread
 from solvable.numerics.gaussian_many import Frame, frame
+from solvable.numerics.threads import each
 
 _TINY = 1e-250
 _MOST_VALUES = 4_000_000
@@ -45,8 +45,8 @@ def label_moments(rule: Rule, grid: Frame, exponents: list[Exponents]) -> np.nda
         here = slice(start[label], start[label + 1])
         return _moments(u[here], rule.sets.weight[here], grid, exponents)
 
-    with single_thread(), concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return np.array(list(pool.map(evaluate, range(len(start) - 1))))
+    with single_thread():
+        return np.array(each(evaluate, range(len(start) - 1)))
 
 
 def _moments(u: np.ndarray, weight: np.ndarray, grid: Frame, exponents: list[Exponents]) -> np.ndarray:
@@ -119,8 +119,8 @@ def averaged(
         )
 
     tasks = [(part, block) for part in _parts(grid, most * len(exponents)) for block in rule.blocks if block.shares]
-    with single_thread(), concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return np.sum(list(pool.map(evaluate, tasks)), axis=0)
+    with single_thread():
+        return np.sum(each(evaluate, tasks), axis=0)
 
 
 def _parts(grid: Frame, values: int) -> list[Frame]:

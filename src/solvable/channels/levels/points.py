@@ -13,7 +13,6 @@ A flat value of g is a set of positive volume: its points fill the stretches of 
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 
 import numpy as np
@@ -22,6 +21,7 @@ from solvable.channels.levels.fibres import Fibres
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.numerics.roots import regula_falsi
+from solvable.numerics.threads import each
 
 _POWER = 3
 _HANDOVER = 0.35
@@ -84,8 +84,7 @@ def level_points(
         some = np.array_split(y, min(count, len(y)))
         return joined(*(level_points(surface, grids, labels, radius, accuracy, least) for labels in some))
     r = surface.projections
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        parts = list(pool.map(lambda grid: _on_axis(surface, grid, y, radius, accuracy, least), grids))
+    parts = each(lambda grid: _on_axis(surface, grid, y, radius, accuracy, least), grids)
     z, gradient, weight, label = (np.concatenate([part[k] for part in parts]) for k in range(4))
     return PointSets.gathered(z.reshape(-1, r), weight, gradient.reshape(-1, r), label, len(y))
 

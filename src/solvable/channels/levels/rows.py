@@ -11,7 +11,6 @@ Cov = V - V n n^T V / s.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import functools
 
@@ -22,6 +21,7 @@ from solvable.channels.levels.labels import Resolution, flat_sets
 from solvable.channels.levels.points import PointSets, level_points
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.blas import single_thread
+from solvable.numerics.threads import each
 
 _STEP = {1: 0.5, 2: 0.16, 3: 0.5, 4: 0.9}
 _RADIUS = {1: 7.0, 2: 6.0, 3: 5.4, 4: 5.0}
@@ -207,8 +207,8 @@ def _shared(z, log_weight, evidence, omega, V) -> tuple[np.ndarray, ...]:
         sums[rows] = np.exp(exponent, out=exponent) @ features
         log_Z[rows] = top
 
-    with single_thread(), concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(fill, range(0, len(omega), _CHUNK)))
+    with single_thread():
+        each(fill, range(0, len(omega), _CHUNK))
     return _finished(log_Z + offset, sums, r)
 
 

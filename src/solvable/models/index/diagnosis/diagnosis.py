@@ -20,6 +20,7 @@ from solvable.channels import GenericChannel, LevelSetChannel, ScalarChannel, ch
 from solvable.channels.base import TargetChannel
 from solvable.channels.exponents import generative_exponent, label_spectrum, threshold, weak_recovery
 from solvable.channels.factory import MOST_PROJECTIONS, refuse_tiny_noise
+from solvable.core.deadline import time_limit
 from solvable.core.programs import drop_programs
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.solvers.branches import Branches
@@ -113,11 +114,22 @@ class Diagnosis:
         return report(self)
 
 
-def diagnose(target: str | Target | TargetChannel | Callable[..., Any] | MultiIndex, noise: float = 0.0) -> Diagnosis:
+def diagnose(
+    target: str | Target | TargetChannel | Callable[..., Any] | MultiIndex,
+    noise: float = 0.0,
+    seconds: float | None = None,
+) -> Diagnosis:
     """How hard a target of up to four projections is to learn: exponents, class, and what is learned when.
 
-    `target` is anything `MultiIndex` takes (text, a function, a named channel) or a `MultiIndex` itself.
+    `target` is anything `MultiIndex` takes (text, a function, a named channel) or a `MultiIndex` itself. A diagnosis
+    that is not done after `seconds` is given up with a `TimeLimitError`, as soon as the compiled part that is running
+    ends.
     """
+    with time_limit(seconds):
+        return _diagnosed(target, noise)
+
+
+def _diagnosed(target: Any, noise: float) -> Diagnosis:
     drop_programs()
     model = target if isinstance(target, MultiIndex) else MultiIndex(target, noise=noise)
     if model.projections == 1:
