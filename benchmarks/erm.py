@@ -14,7 +14,7 @@ import numpy as np
 
 import solvable as sv
 from solvable.core.precision import float64
-from solvable.engine.signals.penalised import PenalisedSignal
+from solvable.engine.signals.separable import PenalisedSignal
 
 BLOCKS = 9
 COMPONENTS = ((0.7, 1.0, 0.1), (0.3, 0.0, 5.0))

@@ -9,7 +9,7 @@ from pairs import PAIRS, missing
 
 import solvable as sv
 from solvable.engine.erm.theory import _step as step
-from solvable.engine.evolution import Evolution
+from solvable.engine.sides import Evolution
 
 SOLVED = 1e-7
 """The largest residual of a converged point; the solvers stop between 1e-13 and 1e-8."""
