@@ -14,7 +14,8 @@ import numpy as np
 from solvable.channels import Absolute
 from solvable.engine.amp import amp, uninformed_start
 from solvable.engine.operators import Dense
-from solvable.models.index.algorithms import ChannelOutput, PriorSignal
+from solvable.engine.outputs.posterior import PosteriorOutput
+from solvable.engine.signals.separable import SeparableSignal
 from solvable.priors import Gaussian
 
 STEPS = 50
@@ -26,8 +27,8 @@ def measure(n: int = 2000, d: int = 1000) -> dict[str, float]:
     rng = np.random.default_rng(0)
     truth = Gaussian().sample(rng, d)
     X = rng.standard_normal((n, d)) / np.sqrt(d)
-    operator, output = Dense(X), ChannelOutput(Absolute(), np.abs(X @ truth))
-    signal, start = PriorSignal(Gaussian()), uninformed_start(rng, d, 1)
+    operator, output = Dense(X), PosteriorOutput(Absolute()).denoiser(np.abs(X @ truth))
+    signal, start = SeparableSignal(Gaussian()).denoiser(operator), uninformed_start(rng, d, 1)
 
     def products() -> None:
         for _ in range(STEPS):

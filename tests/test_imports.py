@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import inspect
 import subprocess
 import sys
@@ -187,3 +188,15 @@ def test_type_checkers_see_the_same_names():
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     seen = {alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert seen == set(sv.__all__)
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "examples"])
+def test_scripts_import_names_that_exist(folder):
+    scripts = sorted((SOURCE.parents[1] / folder).glob("*.py"))
+    assert scripts
+    for script in scripts:
+        for node in ast.walk(ast.parse(script.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("solvable"):
+                found = importlib.import_module(node.module or "")
+                missing = [name.name for name in node.names if not hasattr(found, name.name)]
+                assert not missing, f"{script.name}: {node.module} has no {missing}"
