@@ -5,10 +5,12 @@ What one process of a test run compiles serves the others, and later runs: worke
 
 from __future__ import annotations
 
+import collections
 import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 HERE = Path(__file__).parent
@@ -20,7 +22,21 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 @pytest.hookimpl(tryfirst=True)  # before the processes of the tests read the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup` the tests of a family or room run in one process, where they share what is compiled."""
+    """Thin out sampled tests, and name the groups of `--dist loadgroup`.
+
+    Of a test marked `sampled(n)` the quick set runs n cases, spread evenly from the first to the last; the others are
+    slow. The tests of a family or room run in one process, where they share what is compiled.
+    """
+    cases = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("slow"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for listed in cases.values():
+        marker = listed[0].get_closest_marker("sampled")
+        kept = {round(place) for place in np.linspace(0, len(listed) - 1, min(marker.args[0], len(listed)))}
+        for index, item in enumerate(listed):
+            if index not in kept:
+                item.add_marker(pytest.mark.slow)
     for item in items:
         folder = item.path.parent.relative_to(HERE).parts[:2]  # models/matrix/nuclear goes with models/matrix
         item.add_marker(pytest.mark.xdist_group("/".join(folder) or "tests"))

@@ -28,7 +28,7 @@ class Knob(sv.Learner):
 
 
 LANDSCAPES = {
-    "two valleys": lambda x: (jnp.log(x) ** 2 - 4) ** 2 + 0.1 * jnp.log(x),
+    "two valleys": lambda x: 1 + (jnp.log(x) ** 2 - 4) ** 2 + 0.1 * jnp.log(x),
     "falling": lambda x: 1 / x,
     "flat": lambda x: 0 * x + 2.0,
     "wrong derivative": lambda x: jax.lax.stop_gradient((jnp.log(x) - 1) ** 2),

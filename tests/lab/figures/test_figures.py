@@ -256,7 +256,7 @@ def test_a_run_that_fails_leaves_the_earlier_files_whole(tmp_path, monkeypatch, 
         path.write_text("half")
         raise OSError("no space left")
 
-    monkeypatch.setattr(sv.Curve, "save", full)
+    monkeypatch.setattr("solvable.lab.figures.run.save_dataset", full)
     with pytest.raises(OSError, match="no space left"):
         reproduce(toy_entry("0.1"), tmp_path, quick=True, progress=False)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
