@@ -26,8 +26,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     if seconds is None:
         yield
         return
-    seconds = real_number("seconds", seconds, "a positive number of seconds, or None", lambda x: x > 0)
-    limit, outer = _Limit(time.monotonic() + seconds, seconds), _LIMIT.get()
+    allowed: float = real_number("seconds", seconds, "a positive number of seconds, or None", lambda x: x > 0)
+    limit, outer = _Limit(time.monotonic() + allowed, allowed), _LIMIT.get()
     token = _LIMIT.set(limit if outer is None else min(limit, outer))
     try:
         yield

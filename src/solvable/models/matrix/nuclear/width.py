@@ -248,13 +248,13 @@ def _errors(
 
 def _few(limit: FewSamples, penalty: float) -> dict[str, float]:
     """The outputs in the limit of few samples."""
-    one = FewSamples(*(float(part[0]) for part in limit))
-    delta, rank = math.sqrt(one.D), one.rank
-    kept = Moments(rank, one.K + one.theta * rank, 0.0, 0.0, 0.0, 0.0)
-    figures = np.array([one.mse, (delta * one.b) ** 2, penalty * one.K, rank, one.overlap, one.square])
-    errors = one.relative_error * np.abs(figures)
-    errors[0], errors[4] = one.error, errors[4] + one.tilt
-    return _outputs(_Point(delta, one.theta, 0.0, one.mse, one.b, kept), figures, 0.0, Status.CONVERGED, errors)
+    D, theta, b, rank, K, mse, overlap, square, error, share, tilt = (float(part[0]) for part in limit)
+    delta = math.sqrt(D)
+    kept = Moments(rank, K + theta * rank, 0.0, 0.0, 0.0, 0.0)
+    figures = np.array([mse, (delta * b) ** 2, penalty * K, rank, overlap, square])
+    errors = share * np.abs(figures)
+    errors[0], errors[4] = error, errors[4] + tilt
+    return _outputs(_Point(delta, theta, 0.0, mse, b, kept), figures, 0.0, Status.CONVERGED, errors)
 
 
 def _outputs(point: _Point, figures: np.ndarray, noise: float, status: Status, errors: np.ndarray) -> dict[str, float]:
