@@ -131,7 +131,8 @@ DRAWS: dict[str, Callable] = {
     "bilinear, Bayes": bilinear(sv.BayesOptimal()),
     "bilinear, AMP": bilinear(sv.AMP()),
 }
-QUICK = ("one projection, AMP", "one projection, symmetric", "network, AMP", "network, nuclear", "huber with a ridge")
+FEW = ("one projection, AMP", "one projection, symmetric", "network, AMP", "network, nuclear", "huber with a ridge")
+QUICK = ("one projection, symmetric", "huber with a ridge")
 
 
 def true_errors(name: str, points: int, seed: int = 0) -> Iterator[tuple[float, float, float, str]]:
@@ -167,7 +168,7 @@ def judged(name: str, points: int, seed: int = 0) -> tuple[float, float, int, li
     return float(np.mean(good)), ratio, len(rows), worst
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in FEW])
 def test_a_few_uncertainties_cover_the_true_error(name):
     covered, _, _, worst = judged(name, 8, seed=1)
     assert covered >= COVERED, worst

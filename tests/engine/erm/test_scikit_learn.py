@@ -92,7 +92,7 @@ SETTINGS = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*:UserWarning")
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "hinge")) for n in SETTINGS])
 def test_same_weights_on_the_same_data(name):
     model, loss, penalty, estimator, tolerance = SETTINGS[name]
     X, y = data(model)
@@ -101,7 +101,7 @@ def test_same_weights_on_the_same_data(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", ["ridge", "lasso", "logistic"])
+@pytest.mark.parametrize("name", ["ridge", "lasso", pytest.param("logistic", marks=pytest.mark.slow)])
 def test_same_weights_from_features_of_unit_variance(name):
     model, loss, penalty, estimator, tolerance = SETTINGS[name]
     X, y = data(model)

@@ -23,6 +23,7 @@ RANDOM = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("V", [1e-4, 0.3, 1.0])
 @pytest.mark.parametrize("name", RANDOM)
 def test_probabilities_given_omega_are_those_of_the_posterior(name, V):
