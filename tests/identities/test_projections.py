@@ -34,7 +34,7 @@ def test_fixed_points_are_those_of_the_curve(target, noise, alpha):
 @pytest.mark.parametrize(
     "target",
     [
-        "abs(z)",
+        pytest.param("abs(z)", marks=pytest.mark.slow),
         pytest.param("sign(z)", marks=pytest.mark.slow),
         pytest.param("z**3 - 3*z", marks=pytest.mark.slow),
     ],

@@ -29,11 +29,12 @@ def output_half(power, noise, error, V):
     return tuple(np.ravel(part) for part in field)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "learner"),
     [
         (0.1, sv.NuclearNorm(0.2)),
-        pytest.param(0.0, sv.NuclearNorm(0.05), marks=pytest.mark.slow),
+        (0.0, sv.NuclearNorm(0.05)),
         (0.1, sv.NuclearNorm(0.2, width=0.4)),
     ],
 )

@@ -123,6 +123,7 @@ SLOW = {
     "huber, three parts",
     "logistic, probit",
     "lasso, rademacher",
+    "lasso, sparse",
     "steep target",
     "custom of the residual",
     "cosine",
@@ -171,7 +172,7 @@ def fine_averages(output, m, q, V, panel):
     return output.averages(m, q, V, panel)
 
 
-QUICK = {"huber", "hinge, sign"}
+QUICK = {"huber"}
 
 
 @pytest.mark.parametrize(

@@ -204,6 +204,7 @@ def test_single_samples_are_fitted_without_penalty(model, loss, penalty):
     assert found["estimation_error"][0] == 1
 
 
+@pytest.mark.slow
 def test_no_samples_for_a_loss_with_several_proximal_values():
     """At alpha = 0 a ridge of 0.1 has V = 10: as unstable for Tukey's loss as just above."""
     found = sv.predict(LINEAR, sv.ERM("tukey:3", 0.1), alpha=np.array([0.0, 1e-6]), throw=False)
