@@ -13,7 +13,7 @@ from solvable.core.learners import BayesOptimal
 
 losses = sv.losses
 ABSOLUTE = pytest.param("absolute", marks=pytest.mark.slow)
-"""Compiled for itself; its proximal operator has quick tests of its own."""
+"""A loss that is compiled for itself."""
 
 
 def two(target: str, noise: float) -> sv.MultiIndex:

@@ -43,6 +43,7 @@ def test_the_table_is_true_to_its_function(signal):
     assert np.allclose(signal.potential(high) - signal.potential(low), simpson, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_limits_are_continued():
     signal = EigenvalueSignal(SIGNS)
     assert signal.dimension == pytest.approx(0.5)
