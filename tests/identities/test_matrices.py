@@ -23,6 +23,7 @@ def explicit_curve(noise: float, signal) -> Curve:
     return Curve(PosteriorOutput(Linear(noise)), signal)
 
 
+@pytest.mark.slow
 def test_quadratic_networks_are_linear_labels_of_a_spectral_signal():
     """The bracket in D and the explicit curve agree to the error of the latter's table."""
     rho, noise = 0.5, 0.3
@@ -45,8 +46,12 @@ def test_perfect_recovery_counts_unknowns_as_index_models_do():
     assert curve.gain_perfect / 2 == sv.thresholds(sv.QuadraticNetwork(0.5))["perfect_recovery"] == 0.375
 
 
-@pytest.mark.parametrize("law", ["marchenko-pastur:0.5", pytest.param("discrete:-1,0,2", marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("width", "alpha"), [(None, 0.3), (None, 0.8), (0.2, 0.6)])
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ["marchenko-pastur:0.5", "discrete:-1,0,2"])
+@pytest.mark.parametrize(
+    ("width", "alpha"),
+    [(None, 0.3), (None, 0.8), (0.2, 0.6)],
+)
 def test_nuclear_norm_learning_is_a_fixed_point_of_the_square_loss(law, width, alpha):
     """The output half, with residuals of unit variance z = Tr[G S]/sqrt(2): V_hat = 2 alpha E[h] with h = 1/(1 + V),
     q_hat = 2 alpha E[g^2]; the signal half is a shift and a cut of eigenvalues."""

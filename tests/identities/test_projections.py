@@ -14,7 +14,7 @@ from solvable.models.index import MultiIndex
     ("target", "noise", "alpha"),
     [
         ("abs(z)", 0.0, [0.3, 0.6, 0.8, 1.0, 1.1, 1.128, 1.129, 3.0]),
-        ("sign(z)", 0.0, [1e-3, 0.1, 1.0, 2.5, 10.0, 100.0]),
+        pytest.param("sign(z)", 0.0, [1e-3, 0.1, 1.0, 2.5, 10.0, 100.0], marks=pytest.mark.slow),
         ("z", 0.3, [0.01, 1.0, 5.0, 100.0]),
         pytest.param("z**3 - 3*z", 0.0, [0.1, 0.9, 1.1, 1.19, 1.2], marks=pytest.mark.slow),
     ],
@@ -34,7 +34,7 @@ def test_fixed_points_are_those_of_the_curve(target, noise, alpha):
 @pytest.mark.parametrize(
     "target",
     [
-        "abs(z)",
+        pytest.param("abs(z)", marks=pytest.mark.slow),
         pytest.param("sign(z)", marks=pytest.mark.slow),
         pytest.param("z**3 - 3*z", marks=pytest.mark.slow),
     ],

@@ -29,9 +29,14 @@ def output_half(power, noise, error, V):
     return tuple(np.ravel(part) for part in field)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "learner"),
-    [(0.1, sv.NuclearNorm(0.2)), (0.0, sv.NuclearNorm(0.05)), (0.1, sv.NuclearNorm(0.2, width=0.4))],
+    [
+        (0.1, sv.NuclearNorm(0.2)),
+        (0.0, sv.NuclearNorm(0.05)),
+        (0.1, sv.NuclearNorm(0.2, width=0.4)),
+    ],
 )
 def test_the_nuclear_norm_solves_the_output_half(noise, learner):
     network = sv.QuadraticNetwork(0.5, noise)

@@ -10,6 +10,7 @@ import solvable as sv
 ALPHA = np.array([0.05, 0.2, 0.45, 0.5, 0.6, 1.5, 20.0])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("penalty", [1e-3, 0.1, 2.0])
 @pytest.mark.parametrize(("rho", "noise"), [(0.5, 0.3), (0.5, 0.0), (3.0, 0.3)])
 def test_lazy_training_is_least_squares_with_a_ridge(rho, noise, penalty):

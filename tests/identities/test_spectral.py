@@ -68,6 +68,7 @@ def test_one_direction_by_scalars_is_one_direction_by_matrices(name, kind):
     assert np.all(long.larger == 0) and np.all(short.larger == 0)
 
 
+@pytest.mark.slow
 @both_kinds
 def test_a_second_projection_that_does_not_matter_changes_nothing(kind):
     """abs(z1 + z2) is abs(z) along (1, 1)/sqrt 2, and nothing is learned across."""

@@ -19,8 +19,12 @@ def test_every_pair_with_a_theory_has_an_example():
     assert not missing()
 
 
-LONG = ("one projection, lasso", "sensing, nuclear", "sensing, Bayes")
-"""Pairs that take long to compile and are much like others."""
+LONG = {"one projection, lasso", "one projection, ERM", "network, descent"} | {
+    f"{model}, {learner}"
+    for model in ("network", "sensing", "bilinear")
+    for learner in ("Bayes", "AMP", "nuclear", "width")
+}
+"""Pairs that take long to compile."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PAIRS])

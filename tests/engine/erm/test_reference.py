@@ -75,7 +75,16 @@ def split(name: str) -> tuple[str, str]:
 
 
 SOLVED = [entry["id"] for entry in ENTRIES if entry["id"].startswith(tuple(LOSSES))]
-SLOW = ("erm_cosine", "class_log_logit", "lasso")
+SLOW = (
+    "erm_cosine",
+    "erm_abs",
+    "erm_tukey_awk",
+    "erm_huber_awk",
+    "class_log_awk",
+    "class_square_margin",
+    "class_log_logit",
+    "lasso",
+)
 """Settings whose programs take longest to compile; their equations are checked by `test_erm_equations.py`."""
 
 

@@ -38,6 +38,10 @@ PAIRS = [
 ]
 NAMES = [f"{loss!r}-{penalty!r}" for _, loss, penalty, _ in PAIRS]
 COMPILED_FOR_ONE_TEST = {
+    "Tukey(scale=3.0)-Ridge(strength=0.1)",
+    "Logistic()-Ridge(strength=0.1)",
+    "Absolute()-Ridge(strength=0.3)",
+    "Hinge()-Ridge(strength=0.1)",
     "Cosine(scale=1.2)-Ridge(strength=0.2)",
     "Logistic()-Lasso(strength=0.3)",
     "Huber(scale=0.5)-Lasso(strength=0.15)",
@@ -81,7 +85,7 @@ def test_runs_agree_with_theory(model, loss, penalty, alpha, d, seeds):
 @pytest.mark.parametrize(
     ("model", "loss", "penalty", "alpha"),
     [
-        (OUTLIERS, Huber(1.0), Ridge(0.1), 3.0),
+        pytest.param(OUTLIERS, Huber(1.0), Ridge(0.1), 3.0, marks=pytest.mark.slow),
         pytest.param(SIGNS, Logistic(), Ridge(0.1), 3.0, marks=pytest.mark.slow),
         pytest.param(SPARSE, Huber(0.5), Lasso(0.2), 1.0, marks=pytest.mark.slow),
     ],
@@ -132,8 +136,8 @@ def kinked_square(y, z):
         ("hinge", Lasso(0.3)),
         pytest.param("huber:0.7", Lasso(0.4), marks=pytest.mark.slow),
         ("square", Lasso(0.4)),
-        (pinball, Lasso(0.1)),
-        (pinball, Ridge(0.0)),
+        pytest.param(pinball, Lasso(0.1), marks=pytest.mark.slow),
+        pytest.param(pinball, Ridge(0.0), marks=pytest.mark.slow),
         pytest.param(insensitive, Lasso(0.2), marks=pytest.mark.slow),
         pytest.param(kinked_square, Lasso(0.3), marks=pytest.mark.slow),
     ],

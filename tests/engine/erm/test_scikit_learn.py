@@ -66,6 +66,7 @@ def pinball(y, z):
     return jnp.maximum(0.7 * (y - z), -0.3 * (y - z))
 
 
+LONG = ("hinge", "logistic", "pinball")
 PRECISE = {"tol": 1e-12, "max_iter": 1_000_000}
 S = 0.4
 SETTINGS = {
@@ -92,7 +93,7 @@ SETTINGS = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning", "ignore:.*:UserWarning")
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SETTINGS])
 def test_same_weights_on_the_same_data(name):
     model, loss, penalty, estimator, tolerance = SETTINGS[name]
     X, y = data(model)
@@ -101,7 +102,7 @@ def test_same_weights_on_the_same_data(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", ["ridge", "lasso", "logistic"])
+@pytest.mark.parametrize("name", ["ridge", "lasso", pytest.param("logistic", marks=pytest.mark.slow)])
 def test_same_weights_from_features_of_unit_variance(name):
     model, loss, penalty, estimator, tolerance = SETTINGS[name]
     X, y = data(model)

@@ -24,7 +24,7 @@ RANDOM = {
 
 
 @pytest.mark.parametrize("V", [1e-4, 0.3, 1.0])
-@pytest.mark.parametrize("name", RANDOM)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * ("logit" in n)) for n in RANDOM])
 def test_probabilities_given_omega_are_those_of_the_posterior(name, V):
     """P(y = 1 | omega*) and its derivative against exp(log Z) of the channel, and differences of it."""
     channel, omega, step = RANDOM[name], np.linspace(-3, 3, 13), 1e-4 * np.sqrt(V)

@@ -25,7 +25,9 @@ def test_a_gaussian_matrix_has_gaussian_entries():
     assert np.allclose(signal.potential(far), (far - np.log1p(far)) / 2, rtol=1e-8)
 
 
-@pytest.mark.parametrize("signal", [EigenvalueSignal(SIGNS), SingularValueSignal(0.3, 0.5)], ids=repr)
+@pytest.mark.parametrize(
+    "signal", [pytest.param(EigenvalueSignal(SIGNS), marks=pytest.mark.slow), SingularValueSignal(0.3, 0.5)], ids=repr
+)
 def test_the_table_is_true_to_its_function(signal):
     """At the closing of a gap too (for two atoms that is qhat = 1)."""
     qhat = np.concatenate([QHAT, 1 + np.linspace(-1e-2, 1e-2, 9)])
@@ -41,6 +43,7 @@ def test_the_table_is_true_to_its_function(signal):
     assert np.allclose(signal.potential(high) - signal.potential(low), simpson, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_limits_are_continued():
     signal = EigenvalueSignal(SIGNS)
     assert signal.dimension == pytest.approx(0.5)

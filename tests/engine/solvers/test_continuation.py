@@ -160,12 +160,14 @@ def test_a_saddle_of_lower_rank_is_left():
     np.testing.assert_allclose(branches.climb(4.0, inside).M, PARITY_OVERLAPS[4.0] * np.eye(2), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_values_below_the_resolution_are_continued_within_their_uncertainty():
     fine, coarse = (continued(c).uninformed(np.array([100.0])) for c in (Parity(), ParityToy()))
     assert coarse.uncertainty[0] > 1e-7
     assert np.abs(fine.overlap - coarse.overlap).max() < coarse.uncertainty[0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_overlaps_grow_with_alpha_and_stay_in_range(seed, trivial):
@@ -184,6 +186,7 @@ def free_entropy(output, M, gain):
     return (float(np.trace(M)) + log_det) / 2 + gain * (found.entropy - nothing.entropy)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_fixed_points_solve_the_equations_and_are_stationary_and_stable(seed, trivial):

@@ -63,6 +63,7 @@ def test_scaled_residual_of_abs(alpha):
     assert scaled_residual(ABS, alpha, absolute_information, gaussian_overlap) < 30
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("alpha", [1e-3, 0.1, 1.0, 2.5, 10.0, 100.0])
 def test_scaled_residual_of_sign(alpha):
     assert scaled_residual(SIGN, alpha, probit_information, gaussian_overlap) < 30
@@ -252,7 +253,7 @@ def test_many_alphas_at_once_equal_one_at_a_time():
 
 def test_a_point_off_the_curve_is_not_converged(monkeypatch):
     """Not even by a ten-millionth: the threshold between converged and not is at 1e-8."""
-    solver = MultiIndex("abs(z)", noise=0.01).solver()
+    solver = SIGN.solver()
     crossing = type(solver)._crossing
     gain = np.array([1.5, 3.0])
     assert np.all(solver.uninformed(gain).status == Status.CONVERGED)
@@ -262,9 +263,10 @@ def test_a_point_off_the_curve_is_not_converged(monkeypatch):
 
 
 @pytest.mark.parametrize("gain", [0.9, 1.5, 4.0])
-def test_the_uncertainty_of_the_overlap_is_what_an_error_of_the_information_does_to_it(gain, monkeypatch):
+@pytest.mark.parametrize("model", [SIGN, pytest.param(MultiIndex("abs(z)", noise=0.1), marks=pytest.mark.slow)])
+def test_the_uncertainty_of_the_overlap_is_what_an_error_of_the_information_does_to_it(model, gain, monkeypatch):
     """An information that is larger by its own error has the fixed point of so many more samples."""
-    solver = MultiIndex("abs(z)", noise=0.1).solver()
+    solver = model.solver()
     monkeypatch.setattr(type(solver.table), "relative_error", lambda self, t: np.full(np.shape(t), 1e-4))
     here, there = (solver.uninformed(np.array([gain * factor])) for factor in (1.0, 1 + 1e-4))
     moved = there.overlap[0, 0, 0] - here.overlap[0, 0, 0]
