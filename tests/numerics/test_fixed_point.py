@@ -151,7 +151,7 @@ def test_divergence_to_infinity_is_not_converged():
     assert found.status == Ending.NONFINITE
 
 
-@pytest.mark.parametrize("memory", [pytest.param(0, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("memory", [0, pytest.param(5, marks=pytest.mark.slow)])
 def test_step_limit_is_reported_with_an_honest_residual(memory):
     args = slow_contraction()
     found = solve_fixed_point(affine, jnp.zeros(30), args, memory=memory, max_steps=7)
@@ -173,6 +173,7 @@ def test_pytree_state():
     np.testing.assert_allclose(found.value["b"], 0.5 * np.sin(found.value["a"]) + shift, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_single_precision_converges_to_its_own_rounding():
     with jax.enable_x64(False):
         found = solve_fixed_point(cosine, 0.3)

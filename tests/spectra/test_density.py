@@ -132,6 +132,7 @@ def test_denoising_with_two_bands(D):
     assert np.isclose(*mmse_forms(law, found), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_kinks_tables_and_point_masses_inside():
     """1 - |x| has g = (z+1) log(z+1) + (z-1) log(z-1) - 2 z log z."""
     x = np.linspace(-1, 1, 201)

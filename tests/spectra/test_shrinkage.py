@@ -51,6 +51,7 @@ def test_a_semicircle_is_shrunk_linearly():
     assert found == pytest.approx(0.3 + (y - 0.3) / 1.5, abs=1e-7)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "law",
     [
