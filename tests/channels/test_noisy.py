@@ -195,6 +195,7 @@ def test_the_error_estimate_is_honest(text, noise):
     assert np.all(np.abs(here - fine) <= 3 * np.abs(here - coarse) + 1e-6 * here)
 
 
+@pytest.mark.slow
 def test_noise_never_helps():
     values = np.array([information("abs(z)", noise).information for noise in (1e-6, 1e-2, 0.1, 2.0, 400.0)])
     assert np.all(np.diff(values, axis=0) < 0)

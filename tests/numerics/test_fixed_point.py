@@ -59,6 +59,12 @@ def test_mean_field_leaves_the_unstable_solution(beta, memory):
     assert abs(np.tanh(beta * m) - m) < 2e-10
 
 
+def test_acceleration_takes_fewer_steps_where_the_slope_is_close_to_one():
+    plain, accelerated = (solve_fixed_point(mean_field, 0.5, 1.05, memory=memory) for memory in (0, 5))
+    assert plain.status == accelerated.status == Ending.CONVERGED
+    assert accelerated.iterations < plain.iterations / 10
+
+
 def test_disordered_mean_field_goes_to_zero():
     found = solve_fixed_point(mean_field, 0.7, 0.5)
     assert found.status == Ending.CONVERGED and abs(found.value) < 1e-11
@@ -75,6 +81,7 @@ def test_damping_rescues_a_two_cycle():
     assert damped.value == pytest.approx(1 - 1 / 3.2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_acceleration_takes_far_fewer_steps():
     args = slow_contraction()
     plain = solve_fixed_point(affine, jnp.zeros(30), args, memory=0, max_steps=5000)
@@ -162,6 +169,7 @@ def test_step_limit_is_reported_with_an_honest_residual(memory):
     assert found.residual > 1e-10
 
 
+@pytest.mark.slow
 def test_pytree_state():
     def coupled(state, shift):
         return {"a": jnp.cos(state["b"]).sum() * jnp.ones(()) / 4, "b": 0.5 * jnp.sin(state["a"]) + shift}

@@ -68,6 +68,7 @@ def test_the_density_solves_the_cubic(rho, D):
     assert np.max(np.abs(terms.sum(0)) / np.abs(terms).max(0)) < 1e-10
 
 
+@pytest.mark.slow
 def test_the_edges_of_two_bulks():
     """The real roots of D g^2 (r-g)^2 + rho g^2 - (r-g)^2 mapped by x = 1/g + D g + rho/(r-g)."""
     rho, D = 0.137, 0.01

@@ -109,6 +109,7 @@ def two_bands() -> Density:
     return Density(lambda x: jnp.where(jnp.abs(x) > 0.5, 1.0, 0.0), -1, 1)
 
 
+@pytest.mark.slow
 def test_the_gap_between_two_bands_is_found():
     assert np.allclose(two_bands().gaps, [[-0.5, 0.5]])
 

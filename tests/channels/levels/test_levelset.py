@@ -139,7 +139,7 @@ def average_over_rows(text, q, function):
     return total
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", ["he4(z)", "relu(z)", "-1 < z < 1"])
 @pytest.mark.parametrize("q", [0.3, 0.9])
 def test_nishimori(text, q):

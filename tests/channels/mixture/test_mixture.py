@@ -169,6 +169,7 @@ def test_fewer_nodes_change_next_to_nothing(components):
     assert np.allclose(fine.information, coarse.information, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1.0, *(pytest.param(x, marks=pytest.mark.slow) for x in (0.1, 3.0, 4.7, 8.0, 15.0))])
 def test_absolute_labels_with_fewer_nodes(depth):
     V = np.exp(-np.array([depth]))
