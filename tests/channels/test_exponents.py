@@ -18,6 +18,7 @@ def channel(text, noise=0.0):
     return generic_channel(Target(text), noise)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("text", "exponent"),
     [
@@ -94,6 +95,7 @@ def test_interval_has_a_closed_form(k):
     assert exponents.weak_recovery(channel(f"abs(z) < {k}")) == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", ["abs(z)", "z**2", "exp(-z**2)", "log(abs(z))", "cosh(z)", "abs(z)**3"])
 def test_every_one_to_one_function_of_absolute_is_phase_retrieval(text):
     text = text.replace("cosh(z)", "exp(z) + exp(-z)")
@@ -161,6 +163,7 @@ def test_label_spectrum_of_parities():
     np.testing.assert_allclose(spectrum, [1, 0, 0, (2 / np.pi) ** 3], atol=3e-5)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "text, expected", [("sign(z1*z2)", 2), ("sign(z1*z2*z3)", 3), ("z1+z1*z2", 1), ("z1*z2", 2), ("he4(z1)+z2**2", 2)]
 )

@@ -52,6 +52,7 @@ def test_the_threshold_after_the_first_step():
     np.testing.assert_allclose(easy, found.easy, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.1, pytest.param(1.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("q", [0.9, *(pytest.param(q, marks=pytest.mark.slow) for q in (0.0, 0.5))])
 def test_a_product_with_one_known_factor(noise, q):
@@ -64,6 +65,7 @@ def test_a_product_with_one_known_factor(noise, q):
     assert found.error < (0.06 if noise < 1 else 0.01) * exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [pytest.param(0.0, marks=pytest.mark.slow), 0.9])
 def test_a_product_without_noise_gives_the_other_factor(q):
     """Given z1, the label is z2 itself: E[g^2] = 1 / V."""

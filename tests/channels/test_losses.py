@@ -95,9 +95,10 @@ SLOPES = {
 OWN = [pytest.param(log_cosh, id="log_cosh", marks=pytest.mark.slow), pytest.param(pinball, id="pinball")]
 # Of the two losses that are not convex one is quick.
 BUILT_IN = [pytest.param(loss, id=str(loss), marks=[pytest.mark.slow] * isinstance(loss, Cosine)) for loss in LOSSES]
+FEW = [pytest.param(loss, id=str(loss), marks=[pytest.mark.slow] * (loss != Logistic())) for loss in LOSSES]
 
 
-@pytest.mark.parametrize("loss", BUILT_IN)
+@pytest.mark.parametrize("loss", FEW)
 def test_slope_and_curvature_are_derivatives(loss):
     for y in labels(loss):
         step = 1e-5 * (1 + np.abs(U))
@@ -111,6 +112,7 @@ def test_slope_and_curvature_are_derivatives(loss):
         assert loss.curvature(U, y) == pytest.approx(np.asarray(twice), abs=1e-12)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_lowest_curvature_is_the_lowest(loss):
     grid = np.linspace(-30, 30, 60_001)
@@ -151,6 +153,7 @@ def scipy_prox(slope, x: float, V: float, y: float) -> float:
     return brentq(lambda u: u + V * float(slope(u, y)) - x, x - reach, x + reach, xtol=1e-14, rtol=1e-14, maxiter=500)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("V", [1e-6, 0.3, 0.97, 6.0, 1e4])
 @pytest.mark.parametrize("given", [*BUILT_IN, *OWN])
 def test_prox_solves_its_equation(given, V):
@@ -183,7 +186,7 @@ def test_prox_of_steep_logistic_losses():
 
 
 @pytest.mark.parametrize("V", [0.3, 2.0])
-@pytest.mark.parametrize("given", [*BUILT_IN, pinball, poisson])
+@pytest.mark.parametrize("given", [*FEW, pinball, pytest.param(poisson, marks=pytest.mark.slow)])
 def test_prox_is_the_minimum(given, V):
     """(u - x)^2 / 2V + f(u) on a grid is nowhere lower; V = 2 is too much for Tukey and Andrews."""
     loss = as_custom(given)
@@ -224,10 +227,15 @@ def test_kinks_of_the_built_in_losses():
     [
         (pinball, [(0.0, -0.7, 0.3)], []),
         (hinge, [(1.0, -1.0, 0.0)], []),
-        (huber, [], [-0.8, 0.8]),
-        (log_cosh, [], []),
+        pytest.param(huber, [], [-0.8, 0.8], marks=pytest.mark.slow),
+        pytest.param(log_cosh, [], [], marks=pytest.mark.slow),
         pytest.param(lambda y, z: jnp.abs(y - z), [(0.0, -1.0, 1.0)], [], marks=pytest.mark.slow),
-        (lambda y, z: jnp.maximum(jnp.abs(y - z) - 0.37, 0.0), [(-0.37, -1.0, 0.0), (0.37, 0.0, 1.0)], []),
+        pytest.param(
+            lambda y, z: jnp.maximum(jnp.abs(y - z) - 0.37, 0.0),
+            [(-0.37, -1.0, 0.0), (0.37, 0.0, 1.0)],
+            [],
+            marks=pytest.mark.slow,
+        ),
         pytest.param(lambda y, z: jnp.abs(y - z) + (y - z) ** 2, [(0.0, -1.0, 1.0)], [], marks=pytest.mark.slow),
         (lambda y, z: jnp.maximum(0.0, 1 - y * z) ** 2, [], [1.0]),
     ],
@@ -251,10 +259,10 @@ def test_kinks_of_a_classification_loss_follow_the_label():
     "function, kind",
     [
         (pinball, "residual"),
-        (huber, "residual"),
-        (log_cosh, "residual"),
+        pytest.param(huber, "residual", marks=pytest.mark.slow),
+        pytest.param(log_cosh, "residual", marks=pytest.mark.slow),
         (hinge, "margin"),
-        (lambda y, z: jnp.logaddexp(0.0, -y * z), "margin"),
+        pytest.param(lambda y, z: jnp.logaddexp(0.0, -y * z), "margin", marks=pytest.mark.slow),
         pytest.param(lambda y, z: jnp.exp(-y * z), "margin", marks=pytest.mark.slow),
         (poisson, "neither"),
         # Nothing but rounding at y = 1 and z = 30.
@@ -266,12 +274,18 @@ def test_kinds_are_told_from_values(function, kind):
     assert (loss.residual, loss.margin) == (kind == "residual", kind == "margin")
 
 
-def test_mirror_symmetry_is_told_from_values():
-    assert make(huber).mirrored and make(hinge).mirrored
-    assert not make(pinball).mirrored and not make(poisson).mirrored
+@pytest.mark.parametrize(
+    "function, mirrored",
+    [(hinge, True), pytest.param(huber, True, marks=pytest.mark.slow), (pinball, False), (poisson, False)],
+)
+def test_mirror_symmetry_is_told_from_values(function, mirrored):
+    assert make(function).mirrored == mirrored
 
 
-@pytest.mark.parametrize("pair", [(huber, Huber(0.8)), (hinge, Hinge())], ids=["huber", "hinge"])
+@pytest.mark.parametrize(
+    "pair",
+    [pytest.param((huber, Huber(0.8)), id="huber", marks=pytest.mark.slow), pytest.param((hinge, Hinge()), id="hinge")],
+)
 def test_custom_losses_agree_with_built_in_ones(pair):
     function, built_in = pair
     custom = make(function)
@@ -376,6 +390,7 @@ def test_upward_kinks_are_refused_in_plain_words():
     assert str(caught.value) == "loss = 'peak' is not allowed: loss must be without kinks that point upwards."
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "function",
     [
@@ -389,6 +404,7 @@ def test_kinks_that_cannot_be_placed_are_refused_in_plain_words(function):
         Custom(function)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "function",
     [

@@ -25,6 +25,7 @@ def information(text, noise, fineness=1.0):
     return channel(text, noise).scalar_information(1 - Q, fineness)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_identity_is_the_conjugate_gaussian(noise):
     found, exact = information("z", noise), Linear(noise).scalar_information(1 - Q)
@@ -138,6 +139,7 @@ def test_nishimori_by_sampling():
         assert abs(difference.mean()) < 4 * difference.std() / np.sqrt(size), what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["abs(z)", pytest.param("he4(z)", marks=pytest.mark.slow)])
 def test_without_noise_it_tends_to_the_level_sets(text):
     noiseless = generic_channel(Target(text), 0.0).scalar_information(1 - Q).information
@@ -180,6 +182,7 @@ def test_labels_that_no_z_explains_stay_finite():
     assert all(np.all(np.isfinite(values)) for values in posterior)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "noise"),
     [
@@ -192,6 +195,7 @@ def test_the_error_estimate_is_honest(text, noise):
     assert np.all(np.abs(here - fine) <= 3 * np.abs(here - coarse) + 1e-6 * here)
 
 
+@pytest.mark.slow
 def test_noise_never_helps():
     values = np.array([information("abs(z)", noise).information for noise in (1e-6, 1e-2, 0.1, 2.0, 400.0)])
     assert np.all(np.diff(values, axis=0) < 0)

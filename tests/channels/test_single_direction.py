@@ -40,6 +40,7 @@ def test_information_is_that_of_one_projection(text):
     assert (embedded.discrete, embedded.deterministic) == (scalar.discrete, scalar.deterministic)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", MARKED)
 def test_the_generic_channel_agrees(text):
     embedded, _ = pair(text)
@@ -85,6 +86,7 @@ def test_labels_say_nothing_about_the_other_direction():
     np.testing.assert_allclose(np.trace(law.G, axis1=1, axis2=2), plain.G[:, 0, 0], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_pinned_and_known():
     embedded, _ = pair("relu(0.6*z1 + 0.8*z2)")
     direction = embedded.direction[:, None]

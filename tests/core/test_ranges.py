@@ -161,7 +161,7 @@ def test_a_minimiser_may_be_worse_than_knowing_nothing():
 @pytest.mark.parametrize("learner", [sv.BayesOptimal(), sv.AMP()])
 def test_the_guard_stands_before_the_theories_of_the_house(monkeypatch, learner):
     """A theory that is made to return an error above the prior's variance is not believed."""
-    model = sv.QuadraticNetwork(0.5)
+    model = sv.MultiIndex("z", noise=0.5)
     right = type(model).prediction
 
     def wrong(self, points):

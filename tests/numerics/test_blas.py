@@ -69,11 +69,12 @@ def test_a_thread_neither_lifts_the_limit_of_another_nor_leaves_it_behind(first_
     assert set(seen[0].values()) == {1} and limits() == before
 
 
-def test_many_threads_that_come_and_go_leave_nothing_behind():
+@pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.slow)])
+def test_many_threads_that_come_and_go_leave_nothing_behind(times):
     before, wrong = limits(), []
 
     def often():
-        for _ in range(200):
+        for _ in range(times):
             with single_thread():
                 if set(limits().values()) != {1}:
                     wrong.append(limits())

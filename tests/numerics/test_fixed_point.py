@@ -59,6 +59,12 @@ def test_mean_field_leaves_the_unstable_solution(beta, memory):
     assert abs(np.tanh(beta * m) - m) < 2e-10
 
 
+def test_acceleration_takes_fewer_steps_where_the_slope_is_close_to_one():
+    plain, accelerated = (solve_fixed_point(mean_field, 0.5, 1.05, memory=memory) for memory in (0, 5))
+    assert plain.status == accelerated.status == Ending.CONVERGED
+    assert accelerated.iterations < plain.iterations / 10
+
+
 def test_disordered_mean_field_goes_to_zero():
     found = solve_fixed_point(mean_field, 0.7, 0.5)
     assert found.status == Ending.CONVERGED and abs(found.value) < 1e-11
@@ -75,6 +81,7 @@ def test_damping_rescues_a_two_cycle():
     assert damped.value == pytest.approx(1 - 1 / 3.2, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_acceleration_takes_far_fewer_steps():
     args = slow_contraction()
     plain = solve_fixed_point(affine, jnp.zeros(30), args, memory=0, max_steps=5000)
@@ -151,7 +158,7 @@ def test_divergence_to_infinity_is_not_converged():
     assert found.status == Ending.NONFINITE
 
 
-@pytest.mark.parametrize("memory", [pytest.param(0, marks=pytest.mark.slow), 5])
+@pytest.mark.parametrize("memory", [0, pytest.param(5, marks=pytest.mark.slow)])
 def test_step_limit_is_reported_with_an_honest_residual(memory):
     args = slow_contraction()
     found = solve_fixed_point(affine, jnp.zeros(30), args, memory=memory, max_steps=7)
@@ -162,6 +169,7 @@ def test_step_limit_is_reported_with_an_honest_residual(memory):
     assert found.residual > 1e-10
 
 
+@pytest.mark.slow
 def test_pytree_state():
     def coupled(state, shift):
         return {"a": jnp.cos(state["b"]).sum() * jnp.ones(()) / 4, "b": 0.5 * jnp.sin(state["a"]) + shift}
@@ -173,6 +181,7 @@ def test_pytree_state():
     np.testing.assert_allclose(found.value["b"], 0.5 * np.sin(found.value["a"]) + shift, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_single_precision_converges_to_its_own_rounding():
     with jax.enable_x64(False):
         found = solve_fixed_point(cosine, 0.3)

@@ -33,6 +33,7 @@ def integrate(function, mean, scale, cuts):
     return quad(lambda b: density(b) * function(b), low, high, points=inside, limit=400, epsabs=1e-14, epsrel=1e-12)[0]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("penalty", PENALTIES, ids=str)
 def test_averages_against_quadrature_over_the_field(penalty, prior):

@@ -24,6 +24,7 @@ def test_a_spike_in_symmetric_noise(theta):
     assert np.allclose(mirrored, [-found.location, found.overlap, found.threshold], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ell", [1.2, 1.7, 3.0])
 def test_a_spiked_sample_covariance(ell):
     """The law of W^T W / p, p samples in dimension d = ratio p, is that of W^T W / sqrt(p d) times sqrt(ratio)."""
@@ -42,6 +43,7 @@ def test_a_spiked_rectangular_matrix(theta):
     assert np.allclose([found.location * unit, found.left, found.right, found.threshold * unit], exact, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_thresholds_of_other_edges():
     """g diverges at a point mass."""
     found = bbp.added_spike(Discrete([-1.0, 1.0]), 0.1)

@@ -68,6 +68,7 @@ def test_the_density_solves_the_cubic(rho, D):
     assert np.max(np.abs(terms.sum(0)) / np.abs(terms).max(0)) < 1e-10
 
 
+@pytest.mark.slow
 def test_the_edges_of_two_bulks():
     """The real roots of D g^2 (r-g)^2 + rho g^2 - (r-g)^2 mapped by x = 1/g + D g + rho/(r-g)."""
     rho, D = 0.137, 0.01
@@ -90,6 +91,7 @@ def test_a_semicircle_stays_one():
     assert np.isclose(mmse(Semicircle(s), D), s * D / (s + D), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_semicircle_is_shrunk_linearly():
     s, D, y = 2.0, 0.7, np.array([-1.0, 0.3])
     assert np.allclose(shrink(Semicircle(s), D, y, 1e-11).values, y * s / (s + D), rtol=1e-10)
@@ -109,6 +111,7 @@ def test_much_noise_leaves_the_variance():
         assert np.isclose(mmse_of(law, on_numpy(law, 1e5)), law.variance, rtol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["narrow", pytest.param("signs", marks=pytest.mark.slow)])
 def test_the_subordinate_of_any_eigenvalue(name):
     """In the bulks, just above the axis, it is Biane's u + iv; between and beyond them it is real, w + D g(w) = y."""

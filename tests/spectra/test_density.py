@@ -109,6 +109,7 @@ def two_bands() -> Density:
     return Density(lambda x: jnp.where(jnp.abs(x) > 0.5, 1.0, 0.0), -1, 1)
 
 
+@pytest.mark.slow
 def test_the_gap_between_two_bands_is_found():
     assert np.allclose(two_bands().gaps, [[-0.5, 0.5]])
 
@@ -132,6 +133,7 @@ def test_denoising_with_two_bands(D):
     assert np.isclose(*mmse_forms(law, found), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_kinks_tables_and_point_masses_inside():
     """1 - |x| has g = (z+1) log(z+1) + (z-1) log(z-1) - 2 z log z."""
     x = np.linspace(-1, 1, 201)

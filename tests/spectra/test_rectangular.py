@@ -40,6 +40,7 @@ def transforms(law, z):
     return g, derivative, law.stieltjes_slope(z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rho", "beta"), [(0.5, 2.0), (2.0, 1.5), (1.0, 1.0), (0.02, 1.0), (3.0, 1.0), (0.3, 50.0)])
 def test_the_law_of_a_product(rho, beta):
     """tau = z g - 1 solves its cubic, is like 1/z far away, and g' is the derivative of g."""
@@ -95,6 +96,7 @@ def test_little_noise_and_much():
     assert np.isclose(rectangular_mmse_forms(1.0, noisy(law, 2.0, 1e6))[1], 1, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_singular_values_outside_the_bulk():
     """Inside the two bulks they are shrunk as at the nodes; below, between and above g_Y is an integral over these."""
     rho, beta, kappa = 0.3, 3.0, 0.2

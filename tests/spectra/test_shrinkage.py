@@ -51,13 +51,14 @@ def test_a_semicircle_is_shrunk_linearly():
     assert found == pytest.approx(0.3 + (y - 0.3) / 1.5, abs=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "law",
     [
         MarchenkoPastur(0.05),
         MarchenkoPastur(3.0),
         Discrete([-1, 0, 1], [0.1, 0.8, 0.1]),
-        pytest.param(PowerLaw(1.25, 50), marks=pytest.mark.slow),
+        PowerLaw(1.25, 50),
     ],
 )
 def test_the_subordinate_point_solves_its_equation_in_the_upper_half_plane(law):

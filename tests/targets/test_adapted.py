@@ -42,6 +42,7 @@ def values_only(target):
     return Target(lambda z: target(z), target.projections)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("text", "expected"), RELEVANT)
 def test_relevant_directions(text, expected):
     for target in (Target(text), values_only(Target(text))):
@@ -53,6 +54,7 @@ def test_adapted_basis(text, expected):
     np.testing.assert_allclose(adapted_basis(Target(text)), expected, atol=1e-12)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("text", "expected"),
     [*ADAPTED[2:4], *(pytest.param(*case, marks=pytest.mark.slow) for case in ADAPTED[:2])],
@@ -61,6 +63,7 @@ def test_adapted_basis_of_values(text, expected):
     np.testing.assert_allclose(adapted_basis(values_only(Target(text))), expected, atol=1e-9)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "text", [pytest.param("sign(z1*z2)", marks=pytest.mark.slow), "tanh(z1)", "relu(z1) - relu(z2)"]
 )

@@ -38,11 +38,13 @@ QUICK = ["1/z1 + z2", "1/(z1*z2 - 1)", "abs(z1)**(-0.5) + z2", "1/(z1**2 + z2**2
 GROWTH = ["exp(z1**2)*z2", "exp(z1*z2)", "exp(z1**2/4) + z2", "exp(5*z1) + z2"]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("text", FINE)
 def test_heavy_targets_pass(text):
     check_admissible(Target(text))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "text", [text if text in QUICK else pytest.param(text, marks=pytest.mark.slow) for text in POLES]
 )

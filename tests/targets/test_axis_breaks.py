@@ -23,6 +23,7 @@ PLANES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("text", "expected"), PLANES)
 def test_formula_and_callable(text, expected):
     typed = Target(text)

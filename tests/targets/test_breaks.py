@@ -41,6 +41,7 @@ BOTH = [
 ]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("text", "expected"), BOTH)
 def test_formula_and_callable(text, expected):
     typed = Target(text)
@@ -52,6 +53,7 @@ def test_formula_and_callable(text, expected):
     np.testing.assert_allclose(numeric, found, atol=1e-10)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("text", ["tanh(z)", "z**3", "sin(3*z)", "exp(-z**2)", "he4(z)", "z**2*exp(-z**2)", "erf(9*z)"])
 def test_smooth_targets_have_none(text):
     typed = Target(text)
@@ -84,6 +86,7 @@ def test_many_breaks():
     np.testing.assert_allclose(found, np.arange(-2864, 2865) * np.pi / 1000, rtol=1e-14, atol=1e-300)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
@@ -110,6 +113,7 @@ def test_weak_kink_of_a_callable():
     np.testing.assert_allclose(found, [1 / 3], atol=1e-8)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "function",
     [

@@ -36,6 +36,7 @@ FORMULAS = [
 ]
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("text", FORMULAS)
 def test_numpy_and_jax_agree(text):
     expression = parse(text)
@@ -45,6 +46,7 @@ def test_numpy_and_jax_agree(text):
     np.testing.assert_allclose(evaluate(expression, [z], np), result, rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("text", FORMULAS)
 def test_gradients_match_finite_differences(text):
     expression = parse(text)

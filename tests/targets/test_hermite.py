@@ -43,6 +43,7 @@ def test_sign_has_a_closed_form():
     assert np.allclose(hermite_coefficients(Target("sign(z)"), 15), exact, atol=1e-11)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("text", "breaks"),
     [

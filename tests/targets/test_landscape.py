@@ -55,6 +55,7 @@ def test_edges(text):
     assert np.allclose(shape(text).edges, EDGES[text], atol=1e-9)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_pieces_cover_the_line_and_are_monotone_or_flat(text):
     found, g = shape(text), FUNCTIONS[text]
@@ -138,6 +139,7 @@ def crossings(g, edges, y):
     return np.array(found)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("text", FUNCTIONS)
 def test_all_preimages_are_found_and_solve_the_equation(text):
     found, g = shape(text), FUNCTIONS[text]

@@ -204,8 +204,10 @@ def overlap(r, kind):
 
 
 SLOW_AVERAGES = ("sphere", "three signs", "majority")
+DEAR = ("noisy product", "three signs", "majority")
 CASES = [
-    *((name, "diagonal") for name in CHANNELS if name != "sphere"),
+    *((name, "diagonal") for name in CHANNELS if name not in ("sphere", *DEAR)),
+    *(pytest.param(name, "diagonal", marks=pytest.mark.slow) for name in DEAR),
     *((name, "full") for name in ("parity", "noisy parity", "two signs")),
     ("sphere", "isotropic"),
     *(pytest.param(name, "full", marks=pytest.mark.slow) for name in ("product", "noisy product", "circle")),
@@ -391,6 +393,7 @@ def test_information_of_parity_at_diagonal_overlap():
     assert abs(found.information[0, 1]) < 1e-12
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("q", "alpha", "tolerance"), [(0.41, 1.5034, 0.0020), (0.645, 2.0097, 0.0025), (0.787, 2.5154, 0.0032)]
 )

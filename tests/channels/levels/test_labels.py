@@ -45,7 +45,7 @@ DENSITIES = {
 }
 
 
-@pytest.mark.parametrize("text", DENSITIES)
+@pytest.mark.parametrize("text", [pytest.param(text, marks=[pytest.mark.slow] * ("z3" in text)) for text in DENSITIES])
 def test_density_of_the_label(text):
     """The density of the label; level sets smaller than the distance of lines are coarse, but have little mass."""
     rule = rule_of(text)
@@ -119,7 +119,7 @@ def test_points_of_all_labels_are_gaussian(text):
         ("relu(z1)+relu(z2)", np.sqrt(2 / np.pi), 1 + 1 / np.pi),
         ("exp(z1)+z2", np.exp(0.5), np.exp(2) + 1),
         ("z1*z2+z3", 0.0, 2.0),
-        ("z1**2+sign(z1*z2*z3)", 1.0, 4.0),
+        pytest.param("z1**2+sign(z1*z2*z3)", 1.0, 4.0, marks=pytest.mark.slow),
     ],
 )
 def test_moments_of_the_label(text, mean, square):
@@ -159,6 +159,7 @@ def test_atoms_of_discrete_targets(text, atoms, chances):
     np.testing.assert_allclose(density(rule), chances, atol=1e-6)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "text, outside, error",
     [("sign(z1**2+z2**2-1)", np.exp(-0.5), 1e-4), ("sign(z1**2+z2**2+z3**2-2)", 0.5724067045, 1e-3)],

@@ -82,6 +82,7 @@ def bell(x, variance):
     return math.exp(-x * x / (2 * variance)) / math.sqrt(2 * math.pi * variance)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("V", [1.0, 0.2, 1e-3])
 def test_nonlinear_posterior_against_scipy(V):
     y, omega = np.array([-3.0, 0.02, 0.6, 1.5]), np.array([0.5, 0.1, -0.55, 0.4])
@@ -113,6 +114,7 @@ def test_nonlinear_posterior_against_scipy(V):
         assert found.variance[i] == pytest.approx(moments[2] / moments[0] - mean**2, abs=1e-6 * V)
 
 
+@pytest.mark.slow
 def test_the_generic_mixture_of_z_agrees_with_the_closed_form():
     V = np.exp(-np.array([0.05, 3.0, 12.0]))
     generic = NoisyMixture(landscape(Target("z")), TWO_SIGNS)
@@ -159,13 +161,15 @@ def test_information_is_the_slope_of_the_entropy(components):
     assert np.allclose(slope, channel.scalar_information(1 - q).information / 2, rtol=1e-6)
 
 
-@pytest.mark.parametrize("channel", [linear(OUTLIERS), linear(TWO_SIGNS)], ids=["outliers", "signs"])
-def test_fewer_nodes_change_next_to_nothing(channel):
+@pytest.mark.parametrize("components", [OUTLIERS, TWO_SIGNS], ids=["outliers", "signs"])
+def test_fewer_nodes_change_next_to_nothing(components):
+    channel = linear(components)
     V = np.exp(-np.linspace(0.01, 38, 25))
     fine, coarse = channel.scalar_information(V), channel.scalar_information(V, 0.7)
     assert np.allclose(fine.information, coarse.information, rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [1.0, *(pytest.param(x, marks=pytest.mark.slow) for x in (0.1, 3.0, 4.7, 8.0, 15.0))])
 def test_absolute_labels_with_fewer_nodes(depth):
     V = np.exp(-np.array([depth]))
