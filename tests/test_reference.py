@@ -87,7 +87,8 @@ def measure(entry: dict) -> float:
 
 
 @pytest.mark.parametrize(
-    "entry", [pytest.param(e, id=e["id"], marks=[pytest.mark.slow] * e["id"].startswith("gb_")) for e in VALUES]
+    "entry",
+    [pytest.param(e, id=e["id"], marks=[pytest.mark.slow] * e["id"].startswith(("gb_", "rad_alg"))) for e in VALUES],
 )
 def test_known_value(entry):
     assert measure(entry) == pytest.approx(entry["value"], abs=entry["tolerance"], rel=0)
@@ -178,7 +179,7 @@ def allowance(sample: dict, expected: float, d: int) -> float:
     return 4 * sample["standard_error"] + sample["deviation"] ** 2 / scale + scale / d
 
 
-@pytest.mark.parametrize("entry", cases(INDEPENDENT["amp"]))
+@pytest.mark.parametrize("entry", cases(INDEPENDENT["amp"], slow=SLOW_TO_TABULATE))
 def test_theory_against_independent_message_passing(entry):
     found = sv.predict(sv.MultiIndex(**entry["model"]), sv.AMP(), alpha=entry["alpha"])
     assert entry["runs"] == 48 and entry["converged"] >= 0.75 * entry["runs"]
@@ -190,6 +191,7 @@ def test_theory_against_independent_message_passing(entry):
     assert abs(found["overlap"] - sample["mean"]) < allowance(sample, found["overlap"], entry["d"])
 
 
+@pytest.mark.slow
 def test_independent_message_passing_has_no_common_bias():
     """Where the runs converge the normalised deviations from theory average to zero over the settings.
 

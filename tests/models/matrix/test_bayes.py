@@ -113,6 +113,7 @@ def test_the_error_falls_with_samples_and_rises_with_noise():
     assert np.all(np.diff(curves, axis=0) >= 0)
 
 
+@pytest.mark.slow
 def test_the_fixed_point_is_unique_for_random_laws():
     """mmse(D)/D falls with D, so that the equation of D has one solution at every alpha."""
     rng = np.random.default_rng(3)

@@ -22,6 +22,7 @@ def error(rho, beta, noise, alpha):
     return found["estimation_error"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in VALUES if "alpha" in VALUES[name]["params"]])
 def test_known_errors(name):
     entry = VALUES[name]
@@ -63,7 +64,7 @@ def test_the_solution_solves_its_equation():
     assert np.all(found.residual < 1e-12)
 
 
-@pytest.mark.parametrize("beta", [1.0, 3.0])
+@pytest.mark.parametrize("beta", [pytest.param(1.0, marks=pytest.mark.slow), 3.0])
 def test_small_rank(beta):
     """rho -> 0 at fixed a = alpha beta / (rho (1 + beta)): a scalar fixed point, which leaves zero at the threshold."""
     noise, rho = 0.1, 1e-4
@@ -99,6 +100,7 @@ def test_full_rank_and_noise():
     assert np.isclose(error(300.0, 1.0, 0.0, 0.4), 0.6, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_message_passing_agrees_with_theory():
     model = BilinearSequence(0.5, 2.0, 0.1)
     expected = error(0.5, 2.0, 0.1, 0.5)

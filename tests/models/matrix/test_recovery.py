@@ -117,6 +117,7 @@ def test_other_laws():
     assert sv.thresholds(sv.MatrixSensing([1.0]))["nuclear_recovery"] == 0.5
 
 
+@pytest.mark.slow
 @float64
 def test_interpolation_of_laws_with_negative_eigenvalues():
     law = Discrete([-1.0, 0.0, 2.0])

@@ -39,11 +39,11 @@ EASY = [
     ("sign(z1*z2)", 0.5, 3.20866, 1e-5),
     ("z1*z2", 0.0, 0.593751098, 1e-6),
     ("z1**2+z2**2", 0.0, 1.0, 1e-4),
-    ("abs(z1)+abs(z2)", 0.0, 1.06798754, 1e-3),
-    ("z1**2*z2**2", 0.0, 1.46154512, 1e-3),
+    pytest.param("abs(z1)+abs(z2)", 0.0, 1.06798754, 1e-3, marks=pytest.mark.slow),
+    pytest.param("z1**2*z2**2", 0.0, 1.46154512, 1e-3, marks=pytest.mark.slow),
     pytest.param("cos(z1)+z2**2", 0.0, 0.524292963, 1e-3, marks=pytest.mark.slow),
     ("exp(z1*z2/3)", 0.0, 0.593751098, 1e-3),
-    ("(z1+z2)*(z1-z2)/2", 0.0, 0.593751098, 1e-3),
+    pytest.param("(z1+z2)*(z1-z2)/2", 0.0, 0.593751098, 1e-3, marks=pytest.mark.slow),
     pytest.param("z1**2+z2**2*z3**2", 0.0, 1.13298775, 1e-3, marks=pytest.mark.slow),
     ("sign(z1**2+z2**2-1)", 0.0, 4 * (np.exp(0.5) - 1), 1e-3),
 ]
@@ -121,9 +121,9 @@ def test_a_trivial_step_opens_an_easy_one():
     "text, exact, by_formula",
     [
         ("z1*z2", 0.593751098, True),
-        ("z1*z2", 0.593751098, False),
+        pytest.param("z1*z2", 0.593751098, False, marks=pytest.mark.slow),
         ("sign(z1*z2)", PARITY, True),
-        ("abs(z1)+abs(z2)", 1.06798754, True),
+        pytest.param("abs(z1)+abs(z2)", 1.06798754, True, marks=pytest.mark.slow),
         pytest.param("sign(z1*z2)", PARITY, False, marks=pytest.mark.slow),
         pytest.param("abs(z1)+abs(z2)", 1.06798754, False, marks=pytest.mark.slow),
     ],
@@ -159,7 +159,7 @@ def test_a_rotated_staircase(by_formula):
         pytest.param("z1**2+z2**2+z3**2+z4**2", 2.0, marks=pytest.mark.slow),
         pytest.param("sqrt(z1**2+z2**2+z3**2+z4**2)", 2.0, marks=pytest.mark.slow),
         pytest.param("abs(z1)+abs(z2)+abs(z3)+abs(z4)", 2.208254, marks=pytest.mark.slow),
-        ("sign(z1*z2)+sign(z3*z4)", 2 * PARITY),
+        pytest.param("sign(z1*z2)+sign(z3*z4)", 2 * PARITY, marks=pytest.mark.slow),
     ],
 )
 def test_four_projections(text, exact):
@@ -202,7 +202,7 @@ def test_an_invertible_change_of_the_label_changes_nothing():
     [
         ("sign(z1*z2)", "z1 <-> z2"),
         ("z1**2+z2**2", "rotations of (z1, z2)"),
-        ("(z1+z2)*(z1-z2)/2", "z1 -> -z1"),
+        pytest.param("(z1+z2)*(z1-z2)/2", "z1 -> -z1", marks=pytest.mark.slow),
         ("sign(z1*z2*z3)", "(z1, z2) -> (-z1, -z2)"),
     ],
 )
@@ -218,7 +218,8 @@ def test_hermite_coefficients():
     assert found[2, 0, 0] == 0
 
 
-@pytest.mark.parametrize("text", ["z1**2+sign(z1*z2*z3)", "sign(z1*z2*z3)", "z1 + z1*z2"])
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("text", ["z1 + z1*z2", "z1**2+sign(z1*z2*z3)", "sign(z1*z2*z3)"])
 def test_the_dictionary_is_strict_json(text):
     found = diagnose(text)
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
