@@ -20,7 +20,7 @@ CASES = {
 every_case = pytest.mark.parametrize(
     ("model", "learners", "alpha"),
     [
-        pytest.param(*case, id=id, marks=pytest.mark.slow if id in ("parity", "sensing") else ())
+        pytest.param(*case, id=id, marks=pytest.mark.slow if id not in ("abs", "network") else ())
         for id, case in CASES.items()
     ],
 )

@@ -134,6 +134,7 @@ def test_metrics_are_those_of_fresh_inputs():
     assert found["classification_error"] == pytest.approx(wrong, abs=4 * np.sqrt(2 * 0.25 / 20_000))
 
 
+@pytest.mark.slow
 def test_undamped_steps_follow_state_evolution():
     """From an estimate with M = Q = q I the next overlaps are those of alpha E[g g^T], step by step."""
     d, alpha, q, runs, steps = 1000, 4.0, 0.3, 8, 4

@@ -34,6 +34,7 @@ def test_there_are_reference_values():
     assert len(BAYES) == 7
 
 
+@pytest.mark.slow
 def test_narrow_networks():
     """rho -> 0 at alpha = a rho: x = (1-a) + sqrt((1-a)^2 + Delta/2), error 2x - x^2 where x < 1."""
     assert narrow_gaps(1e-6).max() < 1e-4

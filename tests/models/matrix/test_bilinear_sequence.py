@@ -22,8 +22,14 @@ def error(rho, beta, noise, alpha):
     return found["estimation_error"]
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", [name for name in VALUES if "alpha" in VALUES[name]["params"]])
+@pytest.mark.parametrize(
+    "name",
+    [  # square matrices have programs of their own, which compile for seconds
+        pytest.param(name, marks=pytest.mark.slow if entry["params"]["beta"] == 1 else ())
+        for name, entry in VALUES.items()
+        if "alpha" in entry["params"]
+    ],
+)
 def test_known_errors(name):
     entry = VALUES[name]
     p = entry["params"]
@@ -96,7 +102,11 @@ def test_full_rank_and_noise():
     assert sv.thresholds(BilinearSequence(2.0, 1.5))["perfect_recovery"] == 1
     assert sv.thresholds(BilinearSequence(0.6, 0.5))["nuclear_recovery"] == 1
     assert sv.thresholds(BilinearSequence(0.5, 2.0, 0.1))["perfect_recovery"] == np.inf
-    # Without a rank to exploit, and entries almost Gaussian, each sample removes one unknown.
+
+
+@pytest.mark.slow
+def test_without_a_rank_to_exploit_each_sample_removes_one_unknown():
+    """Where entries are almost Gaussian."""
     assert np.isclose(error(300.0, 1.0, 0.0, 0.4), 0.6, atol=2e-3)
 
 

@@ -43,14 +43,9 @@ def widths(entry: dict) -> list[float]:
     return [width / d for width, d in zip(entry["params"]["width"], entry["sizes"], strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "entry",
-    # The law of as many eigenvalues as the dimension compiles anew for each.
-    chosen("denoise.rho", ("mse",))
-    + [
-        pytest.param(*entry.values, id=entry.id, marks=pytest.mark.slow)
-        for entry in chosen("denoise.signs", ("mse",)) + chosen("denoise.power", ("mse",))
-    ],
+    "entry", chosen("denoise.rho", ("mse",)) + chosen("denoise.signs", ("mse",)) + chosen("denoise.power", ("mse",))
 )
 def test_denoising(entry):
     """The oracle keeps the eigenvectors and takes the best eigenvalues: the error of the optimal denoiser."""

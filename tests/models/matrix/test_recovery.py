@@ -81,6 +81,7 @@ def test_interpolation():
     assert wide[0] == 0.5
 
 
+@pytest.mark.slow
 def test_interpolation_is_where_residuals_begin():
     model = sv.QuadraticNetwork(0.3, 0.5)
     threshold = sv.thresholds(model)["interpolation"]

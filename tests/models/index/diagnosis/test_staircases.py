@@ -45,7 +45,7 @@ EASY = [
     ("exp(z1*z2/3)", 0.0, 0.593751098, 1e-3),
     pytest.param("(z1+z2)*(z1-z2)/2", 0.0, 0.593751098, 1e-3, marks=pytest.mark.slow),
     pytest.param("z1**2+z2**2*z3**2", 0.0, 1.13298775, 1e-3, marks=pytest.mark.slow),
-    ("sign(z1**2+z2**2-1)", 0.0, 4 * (np.exp(0.5) - 1), 1e-3),
+    pytest.param("sign(z1**2+z2**2-1)", 0.0, 4 * (np.exp(0.5) - 1), 1e-3, marks=pytest.mark.slow),
 ]
 
 
@@ -92,7 +92,7 @@ def test_a_parity_of_three_is_hard():
     "text, leaps",
     [
         ("z1 + z1*z2", [1, 1]),
-        ("he3(z1) + z1 + he2(z1)*z2", [1, 1]),
+        pytest.param("he3(z1) + z1 + he2(z1)*z2", [1, 1], marks=pytest.mark.slow),
         pytest.param("z1 + he3(z1)*z2 + he3(z2)*z3", [1, 1, 1], marks=pytest.mark.slow),
         pytest.param("z1*z2*z3 + z1 + z1*z2", None, marks=pytest.mark.slow),
     ],
@@ -184,6 +184,7 @@ def test_directions_that_do_not_matter_are_left_out():
     np.testing.assert_allclose(spanned(one.staircase[0].directions), np.full((2, 2), 0.5), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_noise_moves_the_threshold_and_not_the_class():
     clean, noisy = diagnose("z1**2+z2**2"), diagnose("z1**2+z2**2", 1.0)
     assert noisy.alpha_weak > clean.alpha_weak and noisy.noise == 1.0

@@ -15,7 +15,8 @@ LAW = sv.QuadraticNetwork(0.5).law
 ALPHA = np.array([0.1, 0.3, 0.6])
 
 
-@pytest.mark.parametrize(("noise", "penalty"), [(0.25, 0.2), pytest.param(0.0, 0.0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("noise", "penalty"), [(0.25, 0.2), (0.0, 0.0)])
 def test_overlap_and_square_are_those_of_the_signal_side(noise, penalty):
     points = float64(nuclear_points)(LAW, noise, penalty, ALPHA[:2])
     for k in range(2):
@@ -33,6 +34,7 @@ def test_slopes_in_the_penalty_are_those_measured():
         np.testing.assert_allclose(slopes[name], measured, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_limited_width_that_is_no_limit_changes_nothing():
     model = sv.QuadraticNetwork(0.3, noise=0.1)
     wide, narrow = (sv.predict(model, sv.NuclearNorm(0.3, width=width), alpha=0.2) for width in (None, 0.9))

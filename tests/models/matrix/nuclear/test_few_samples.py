@@ -24,7 +24,7 @@ def test_without_samples_the_error_is_that_of_guessing_zero(learner):
     assert np.all(np.diff(gap) <= 0) and np.all(found["rank"] >= 0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("spectrum", ["semicircle:1.0", "marchenko-pastur:0.5", [1.0, 2.0, 3.0], [-1.0, 0.0, 0.0]])
 def test_without_samples_the_best_error_is_the_variance_of_the_prior(spectrum):
     model = sv.MatrixSensing(spectrum, noise=0.1)
