@@ -52,6 +52,7 @@ def test_narrower_networks_are_closer_to_their_limit():
     assert np.all(narrow_gaps(1e-6) < narrow_gaps(1e-4))
 
 
+@pytest.mark.slow
 def test_wide_networks():
     """As rho grows A* becomes Gaussian about its mean, and the error 1 - 2 alpha without noise."""
     alpha = np.array([0.1, 0.3, 0.45, 0.7])

@@ -47,6 +47,7 @@ def test_known_thresholds(name):
 EDGES = np.array([0.0, 1e-6, 0.1, 0.3, 0.5, 0.6, 0.6249, 0.625, 1.0])
 
 
+@pytest.mark.slow
 def test_edges_of_a_curve():
     """One without samples, zero from the threshold on, monotone between."""
     found = error(0.5, 2.0, 0.0, EDGES)

@@ -26,6 +26,7 @@ def test_overlap_and_square_are_those_of_the_signal_side(noise, penalty):
         assert points.q[k] == pytest.approx(float(found.q[0]), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_slopes_in_the_penalty_are_those_measured():
     points, up, down = (float64(nuclear_points)(LAW, 0.25, penalty, ALPHA) for penalty in (0.2, 0.2001, 0.1999))
     slopes = penalty_slopes(points, 0.2, ALPHA)

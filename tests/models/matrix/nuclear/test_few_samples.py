@@ -71,6 +71,7 @@ def test_points_below_the_interpolation_threshold_are_solved_at_small_noise():
     assert found.uncertainty["estimation_error"][3] < 1e-3 * found["estimation_error"][3]
 
 
+@pytest.mark.slow
 def test_a_width_has_an_uncertainty_that_covers_its_error():
     alpha = np.array([0.1, 0.3, 0.6])
     narrow = sv.predict(NETWORK, sv.NuclearNorm(0.2, width=0.999), alpha=alpha)
