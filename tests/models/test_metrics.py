@@ -19,7 +19,10 @@ CASES = {
 }
 every_case = pytest.mark.parametrize(
     ("model", "learners", "alpha"),
-    [pytest.param(*case, id=id, marks=pytest.mark.slow if id == "sensing" else ()) for id, case in CASES.items()],
+    [
+        pytest.param(*case, id=id, marks=pytest.mark.slow if id not in ("abs", "network") else ())
+        for id, case in CASES.items()
+    ],
 )
 
 

@@ -15,8 +15,7 @@ import solvable as sv
 class Case:
     """One call: `verb`(model, learner, **arguments).
 
-    `fast` cases are in the quick tests. `tolerance` is the relative one of runs, thresholds and optima; where it is
-    not the usual, `reason` says why.
+    `tolerance` is the relative one of runs, thresholds and optima; where it is not the usual, `reason` says why.
     """
 
     id: str
@@ -24,7 +23,6 @@ class Case:
     model: Any
     learner: Any = None
     arguments: dict[str, Any] = dataclasses.field(default_factory=dict)
-    fast: bool = True
     tolerance: float = 1e-8
     reason: str = ""
 

@@ -7,7 +7,7 @@ one case compiles the next ones use. Ids are stable: they are the keys of `snaps
 from __future__ import annotations
 
 import dataclasses
-from fnmatch import fnmatchcase
+import functools
 
 from snapshot import run_cases, theory_cases
 from snapshot.case import Case
@@ -29,33 +29,16 @@ LOOSE = {
 }
 """Runs, thresholds and optima that rounding changes by more than usual."""
 
-SLOW = """
-predict/he[34]/* predict/window/* predict/logit-flipped/*
-predict/*-small-noise/* predict/*-large-noise/* predict/s*-noise/* predict/abs-outliers/*
-predict/product*/* predict/norm/* predict/norm-3/* predict/reduced/* predict/staircase-3/bayes
-predict/polynomial*/* predict/function-2/* predict/pieces/* predict/ellipse/* predict/*ty-3/* predict/generic-3/*
-predict/committee-3/*
-predict/erm-huber/outliers predict/erm-huber-* predict/erm-absolute/* predict/erm-tukey*/* predict/erm-cosine/*
-predict/erm-logistic*/* predict/erm-hinge*/* predict/erm-function/* predict/erm-square-lasso*/*
-predict/network*/nuclear-* predict/network-narrow/bayes
-predict/discrete/[bn]* predict/three-atoms/[abn]* predict/semicircle/[bn]* predict/power-law/[bn]* predict/density/[bn]*
-predict/sequence*
-predict/function/* thresholds/z_rademacher thresholds/z1* thresholds/sequence* diagnose/max* optimize/*
-simulate/product/amp simulate/staircase-3/amp simulate/polynomial/amp simulate/erm-logistic/direct
-simulate/erm-hinge/direct simulate/sequence/amp
-""".split()
-"""Cases (with * for any text) of more than about 1.5 s of CPU time, or that use what only such a case computes."""
 
-
-def cases() -> list[Case]:
+@functools.cache
+def cases() -> tuple[Case, ...]:
     """All cases, in the order in which they are recorded."""
     found = [case for part in PARTS for case in part()]
     names = [case.id for case in found]
     assert len(set(names)) == len(names), sorted(name for name in names if names.count(name) > 1)
-    return [_marked(case) for case in found]
+    return tuple(_marked(case) for case in found)
 
 
 def _marked(case: Case) -> Case:
-    fast = not any(fnmatchcase(case.id, pattern) for pattern in SLOW)
     tolerance, reason = LOOSE.get(case.id, (case.tolerance, ""))
-    return dataclasses.replace(case, fast=fast, tolerance=tolerance, reason=reason)
+    return dataclasses.replace(case, tolerance=tolerance, reason=reason)

@@ -54,7 +54,11 @@ def test_signal_denoiser_finds_the_precision_of_any_prior(prior):
     assert q == pytest.approx(float(prior.overlap(np.array(A))), abs=0.01)
 
 
-@pytest.mark.parametrize("model, expected", [(BINARY_SIGN, 0.5607), (SPARSE, 0.8180)], ids=["binary", "sparse"])
+@pytest.mark.parametrize(
+    "model, expected",
+    [(BINARY_SIGN, 0.5607), pytest.param(SPARSE, 0.8180, marks=pytest.mark.slow)],
+    ids=["binary", "sparse"],
+)
 def test_other_priors_reach_their_state_evolution(model, expected):
     """Expected: fixed point of q = overlap(alpha E[g^2]) from q = 0, with an independent trapezoid rule."""
     outcomes = [simulate(model, run_amp, AMP(), 1.0, 500, seed) for seed in range(10)]
@@ -156,7 +160,9 @@ def test_bayes_optimal_is_message_passing_where_the_fixed_point_is_unique():
 
 
 @pytest.mark.parametrize("learner", [AMP(), BayesOptimal(), Spectral("symmetric"), Spectral("asymmetric")])
-@pytest.mark.parametrize("text, noise, alpha", [("relu(z)", 0.0, 3.0), ("step(1 - abs(z))", 0.0, 4.0)])
+@pytest.mark.parametrize(
+    "text, noise, alpha", [pytest.param("relu(z)", 0.0, 3.0, marks=pytest.mark.slow), ("step(1 - abs(z))", 0.0, 4.0)]
+)
 def test_every_learner_runs_on_the_library_model(learner, text, noise, alpha):
     model = MultiIndex(text, noise=noise)
     rng = np.random.default_rng(0)
@@ -169,6 +175,7 @@ def test_every_learner_runs_on_the_library_model(learner, text, noise, alpha):
     assert outcome.estimate.shape == (200, 1)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("learner", [AMP(), BayesOptimal(), Spectral("symmetric"), Spectral("asymmetric")])
 @pytest.mark.parametrize("d, n", [(2, 1), (3, 4), (30, 1)])
 def test_edge_sizes_give_finite_metrics(learner, d, n):

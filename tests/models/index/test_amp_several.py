@@ -134,6 +134,7 @@ def test_metrics_are_those_of_fresh_inputs():
     assert found["classification_error"] == pytest.approx(wrong, abs=4 * np.sqrt(2 * 0.25 / 20_000))
 
 
+@pytest.mark.slow
 def test_undamped_steps_follow_state_evolution():
     """From an estimate with M = Q = q I the next overlaps are those of alpha E[g g^T], step by step."""
     d, alpha, q, runs, steps = 1000, 4.0, 0.3, 8, 4
@@ -177,6 +178,7 @@ def test_a_run_that_did_not_converge_says_so():
     assert outcome.consistent == outcome.details["consistent"]
 
 
+@pytest.mark.slow
 def test_other_starts_leave_a_false_fixed_point():
     """An instance in which tiny noise finds one direction and mistakes another; its log-likelihood gives it away."""
     rng = np.random.default_rng([77, 119])
@@ -235,6 +237,7 @@ def test_bayes_optimal_keeps_the_end_of_larger_free_entropy():
     assert outcome["overlap_1"] > 0.7
 
 
+@pytest.mark.slow
 def test_perfect_recovery_dominates_where_labels_pin_the_first_direction():
     """Between alpha = 1 and 1.4001 noise does not find z1 of the staircase perfectly, but the posterior knows it."""
     outcome = simulate(STAIRCASE, BayesOptimal(), 1.25, 300, 0)

@@ -39,6 +39,7 @@ def check(model, alpha, d, seeds):
     assert abs(deviation([run["overlap"] - run.details["self_overlap"] for run in found])) < 4
 
 
+@pytest.mark.slow
 def test_outliers_at_d_300():
     check(sv.MultiIndex("z", noise=0.1, contamination="0.3:0:5"), 3.0, 300, 8)
 

@@ -183,6 +183,7 @@ def test_contamination_and_gain_are_part_of_the_identity():
     assert text.describe()["contamination"] == "0.3:0.0:5.0"
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_over_contaminations(tmp_path):
     file = tmp_path / "sweep.toml"
     file.write_text(

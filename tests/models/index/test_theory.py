@@ -46,7 +46,17 @@ EVERY = {
     "sparse noisy": SPARSE_NOISY,
     "sparse abs": SPARSE_ABS,
 }
-every_model = pytest.mark.parametrize("model", EVERY.values(), ids=EVERY.keys())
+SLOW = {"he3", "noisy square", "binary abs", "sparse abs"}
+"""Models whose tables take seconds, beside others of their kind."""
+
+
+def some_models(*names):
+    """A parameter `model` for each name, those of `SLOW` for the slow tests."""
+    marks = {name: pytest.mark.slow if name in SLOW else () for name in names}
+    return pytest.mark.parametrize("model", [pytest.param(EVERY[n], id=n, marks=marks[n]) for n in names])
+
+
+every_model = some_models(*EVERY)
 
 
 # The search for a hard phase takes a few seconds with binary or sparse weights.
@@ -89,7 +99,7 @@ def variance(model) -> float:
     "model, mass",
     [
         (SIGN, 2 / np.pi),
-        (HE3, 0.667831),
+        pytest.param(HE3, 0.667831, marks=pytest.mark.slow),
         (NOISY, 1 / 1.3),
         (CLEAN, 1.0),
         (PROBIT, 2 / np.pi / 1.5),
@@ -104,7 +114,7 @@ def test_trivial_targets_start_with_a_known_slope(model, mass):
         assert overlap(model, BAYES, alpha) == pytest.approx(overlap(model, AMP, alpha), rel=1e-9)
 
 
-@pytest.mark.parametrize("model", [ABS, NOISY_SQUARE, BINARY_ABS], ids=["abs", "noisy square", "binary abs"])
+@some_models("abs", "noisy square", "binary abs")
 def test_easy_targets_start_at_their_threshold(model):
     weak = thresholds(model)["weak_recovery"]
     assert np.all(overlap(model, AMP, weak * np.array([0.5, 0.999, 1.0])) == 0)
@@ -141,7 +151,7 @@ def test_noiseless_linear_learns_alpha_and_then_everything():
         np.testing.assert_allclose(overlap(CLEAN, learner, alpha), [0.25, 0.99, 1, 1], atol=1e-9)
 
 
-@pytest.mark.parametrize("model", [ABS, HE3, BINARY_SIGN, BINARY_ABS, SPARSE, SPARSE_ABS])
+@some_models("abs", "he3", "binary sign", "binary abs", "sparse", "sparse abs")
 def test_noiseless_recovery_is_perfect_far_above_the_thresholds(model):
     found = sv.predict(model, AMP, alpha=np.array([3.0, 100.0]))
     assert np.all(found["overlap"] == 1) and np.all(found["generalization_error"] == 0)
@@ -173,7 +183,7 @@ def test_thresholds_of_phase_retrieval_twice():
     assert q / ((1 - q) * absolute_information(q)) == pytest.approx(found["algorithmic"], rel=1e-7)
 
 
-@pytest.mark.parametrize("model", [ABS, NOISY_SQUARE, BINARY_ABS], ids=["abs", "noisy square", "binary abs"])
+@some_models("abs", "noisy square", "binary abs")
 def test_weak_recovery_by_extrapolating_the_overlap(model):
     """The curve alpha(q) is continued to q = 0 from positive overlaps, which the stability formula does not enter."""
     weak = thresholds(model)["weak_recovery"]
@@ -209,6 +219,7 @@ def test_binary_phase_retrieval_is_determined_by_any_sample():
     assert jump(BINARY_ABS, AMP, 0.99, 0.6, 2.0) == pytest.approx(found["algorithmic"], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_noiseless_sparse_recovery_is_possible_from_the_fraction_of_nonzero_weights():
     found = thresholds(SPARSE)
     assert found["information_theoretic"] == pytest.approx(0.5, abs=1e-6)
@@ -239,13 +250,15 @@ def test_hard_target_is_never_learned_by_message_passing():
     assert jump(HARD, BAYES, 0.5, 0.1, 5.0) == pytest.approx(1.0, abs=1e-6)
 
 
-def test_smooth_learning_has_one_threshold():
-    for model, weak in ((SIGN, 0.0), (NOISY, 0.0), (NOISY_SQUARE, 0.54165)):
-        found = thresholds(model)
-        assert found["weak_recovery"] == pytest.approx(weak, abs=5e-5)
-        assert set(found.values()) == {found["weak_recovery"]}
-        alpha = np.linspace(0.01, 3, 40)
-        np.testing.assert_allclose(overlap(model, BAYES, alpha), overlap(model, AMP, alpha), atol=1e-9)
+@pytest.mark.parametrize(
+    "model, weak", [(SIGN, 0.0), (NOISY, 0.0), pytest.param(NOISY_SQUARE, 0.54165, marks=pytest.mark.slow)]
+)
+def test_smooth_learning_has_one_threshold(model, weak):
+    found = thresholds(model)
+    assert found["weak_recovery"] == pytest.approx(weak, abs=5e-5)
+    assert set(found.values()) == {found["weak_recovery"]}
+    alpha = np.linspace(0.01, 3, 40)
+    np.testing.assert_allclose(overlap(model, BAYES, alpha), overlap(model, AMP, alpha), atol=1e-9)
 
 
 @pytest.mark.parametrize("prior", ["gaussian", "rademacher", "gauss-bernoulli:0.2"])
@@ -304,6 +317,7 @@ def test_noise_never_helps(target):
     assert np.all(np.diff(found, axis=0) <= 0) and np.all(found[0] > found[-1])
 
 
+@pytest.mark.slow
 def test_noise_raises_the_threshold():
     assert thresholds(ABS)["weak_recovery"] < thresholds(NOISY_SQUARE)["weak_recovery"]
 
@@ -319,6 +333,7 @@ def test_errors_of_a_sign_in_closed_form(model):
     np.testing.assert_allclose(found["generalization_error"], 4 * (ndtr(field) * ndtr(-field)) @ weight, atol=1e-7)
 
 
+@pytest.mark.slow
 def test_errors_of_a_square_in_closed_form():
     """Var(z^2 | omega) = 4 V omega^2 + 2 V^2, on average 4 V q + 2 V^2."""
     found = sv.predict(NOISY_SQUARE, AMP, alpha=np.array([0.2, 0.8, 2.0]))

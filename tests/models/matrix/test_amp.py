@@ -34,6 +34,7 @@ def errors(model, alpha, d, seeds, learner=None):
     return np.array([run["estimation_error"] for run in runs]), runs
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("features", ["quadratic", "gaussian"])
 def test_the_error_is_that_of_state_evolution(features):
     exact = 0.125897  # the slow test below solves for it
@@ -49,6 +50,7 @@ def test_the_error_is_that_of_state_evolution(features):
     assert np.sum((runs[0].estimate - runs[0].estimate.T) ** 2) < 1e-20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["quadratic", "gaussian"])
 @pytest.mark.parametrize(
     ("law", "alpha"), [(Discrete([-1, 1]), 0.2), pytest.param(PowerLaw(1.25, 40), 0.3, marks=pytest.mark.slow)]
@@ -62,6 +64,7 @@ def test_laws_of_points_give_the_error_that_the_residuals_imply(law, alpha, feat
     assert all(run.converged for run in runs)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("model", "alpha"),
     [
@@ -86,6 +89,7 @@ def test_the_error_scales_with_the_spectrum():
     assert small["estimation_error"] * 1e6 == pytest.approx(large["estimation_error"] * 1e-6, rel=1e-6)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("noise", [0.0, 0.3, 1e4])
 @pytest.mark.parametrize("features", ["quadratic", "gaussian"])
 @pytest.mark.parametrize("alpha", [0.0, 0.003])

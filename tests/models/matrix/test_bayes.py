@@ -34,6 +34,7 @@ def test_there_are_reference_values():
     assert len(BAYES) == 7
 
 
+@pytest.mark.slow
 def test_narrow_networks():
     """rho -> 0 at alpha = a rho: x = (1-a) + sqrt((1-a)^2 + Delta/2), error 2x - x^2 where x < 1."""
     assert narrow_gaps(1e-6).max() < 1e-4
@@ -51,6 +52,7 @@ def test_narrower_networks_are_closer_to_their_limit():
     assert np.all(narrow_gaps(1e-6) < narrow_gaps(1e-4))
 
 
+@pytest.mark.slow
 def test_wide_networks():
     """As rho grows A* becomes Gaussian about its mean, and the error 1 - 2 alpha without noise."""
     alpha = np.array([0.1, 0.3, 0.45, 0.7])
@@ -113,6 +115,7 @@ def test_the_error_falls_with_samples_and_rises_with_noise():
     assert np.all(np.diff(curves, axis=0) >= 0)
 
 
+@pytest.mark.slow
 def test_the_fixed_point_is_unique_for_random_laws():
     """mmse(D)/D falls with D, so that the equation of D has one solution at every alpha."""
     rng = np.random.default_rng(3)

@@ -22,7 +22,14 @@ def error(rho, beta, noise, alpha):
     return found["estimation_error"]
 
 
-@pytest.mark.parametrize("name", [name for name in VALUES if "alpha" in VALUES[name]["params"]])
+@pytest.mark.parametrize(
+    "name",
+    [  # square matrices have programs of their own, which compile for seconds
+        pytest.param(name, marks=pytest.mark.slow if entry["params"]["beta"] == 1 else ())
+        for name, entry in VALUES.items()
+        if "alpha" in entry["params"]
+    ],
+)
 def test_known_errors(name):
     entry = VALUES[name]
     p = entry["params"]
@@ -40,6 +47,7 @@ def test_known_thresholds(name):
 EDGES = np.array([0.0, 1e-6, 0.1, 0.3, 0.5, 0.6, 0.6249, 0.625, 1.0])
 
 
+@pytest.mark.slow
 def test_edges_of_a_curve():
     """One without samples, zero from the threshold on, monotone between."""
     found = error(0.5, 2.0, 0.0, EDGES)
@@ -63,7 +71,7 @@ def test_the_solution_solves_its_equation():
     assert np.all(found.residual < 1e-12)
 
 
-@pytest.mark.parametrize("beta", [1.0, 3.0])
+@pytest.mark.parametrize("beta", [pytest.param(1.0, marks=pytest.mark.slow), 3.0])
 def test_small_rank(beta):
     """rho -> 0 at fixed a = alpha beta / (rho (1 + beta)): a scalar fixed point, which leaves zero at the threshold."""
     noise, rho = 0.1, 1e-4
@@ -95,10 +103,15 @@ def test_full_rank_and_noise():
     assert sv.thresholds(BilinearSequence(2.0, 1.5))["perfect_recovery"] == 1
     assert sv.thresholds(BilinearSequence(0.6, 0.5))["nuclear_recovery"] == 1
     assert sv.thresholds(BilinearSequence(0.5, 2.0, 0.1))["perfect_recovery"] == np.inf
-    # Without a rank to exploit, and entries almost Gaussian, each sample removes one unknown.
+
+
+@pytest.mark.slow
+def test_without_a_rank_to_exploit_each_sample_removes_one_unknown():
+    """Where entries are almost Gaussian."""
     assert np.isclose(error(300.0, 1.0, 0.0, 0.4), 0.6, atol=2e-3)
 
 
+@pytest.mark.slow
 def test_message_passing_agrees_with_theory():
     model = BilinearSequence(0.5, 2.0, 0.1)
     expected = error(0.5, 2.0, 0.1, 0.5)

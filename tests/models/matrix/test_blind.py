@@ -43,11 +43,9 @@ def widths(entry: dict) -> list[float]:
     return [width / d for width, d in zip(entry["params"]["width"], entry["sizes"], strict=True)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "entry",
-    # The law of as many eigenvalues as the dimension compiles anew for each.
-    [*chosen("denoise.rho", ("mse",)), *chosen("denoise.signs", ("mse",))]
-    + [pytest.param(*power.values, id=power.id, marks=pytest.mark.slow) for power in chosen("denoise.power", ("mse",))],
+    "entry", chosen("denoise.rho", ("mse",)) + chosen("denoise.signs", ("mse",)) + chosen("denoise.power", ("mse",))
 )
 def test_denoising(entry):
     """The oracle keeps the eigenvectors and takes the best eigenvalues: the error of the optimal denoiser."""

@@ -61,6 +61,7 @@ def test_lazy_without_penalty():
         sv.predict(QuadraticNetwork(0.2, 0.5), sv.Lazy(0.0), alpha=0.5)
 
 
+@pytest.mark.slow
 def test_lazy_in_the_penalty():
     # Among linear estimators the best is that for a Gaussian A* of the same second moment: penalty = noise / (2 E A^2).
     best = sv.optimize(QuadraticNetwork(0.2, 0.5), sv.Lazy(0.1), alpha=0.6)

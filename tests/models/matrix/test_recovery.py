@@ -81,6 +81,7 @@ def test_interpolation():
     assert wide[0] == 0.5
 
 
+@pytest.mark.slow
 def test_interpolation_is_where_residuals_begin():
     model = sv.QuadraticNetwork(0.3, 0.5)
     threshold = sv.thresholds(model)["interpolation"]
@@ -117,6 +118,7 @@ def test_other_laws():
     assert sv.thresholds(sv.MatrixSensing([1.0]))["nuclear_recovery"] == 0.5
 
 
+@pytest.mark.slow
 @float64
 def test_interpolation_of_laws_with_negative_eigenvalues():
     law = Discrete([-1.0, 0.0, 2.0])

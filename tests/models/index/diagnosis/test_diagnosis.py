@@ -58,6 +58,7 @@ KNOWN = {
 diagnose = functools.cache(sv.diagnose)
 
 
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("target", KNOWN)
 def test_class_and_exponents(target):
     verdict, information, generative, alpha_weak = KNOWN[target]
@@ -150,6 +151,7 @@ def test_doubling_the_nodes_agrees_within_the_uncertainty():
     assert abs(1 / (law.weight @ law.G[:, 0, 0] ** 2) - found.alpha_weak) < 5 * found.uncertainty
 
 
+@pytest.mark.slow
 def test_threshold_agrees_with_the_state_evolution():
     assert diagnose("abs(z)").alpha_weak == sv.thresholds(sv.MultiIndex("abs(z)"))["weak_recovery"]
 

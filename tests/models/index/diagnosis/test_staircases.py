@@ -39,13 +39,13 @@ EASY = [
     ("sign(z1*z2)", 0.5, 3.20866, 1e-5),
     ("z1*z2", 0.0, 0.593751098, 1e-6),
     ("z1**2+z2**2", 0.0, 1.0, 1e-4),
-    ("abs(z1)+abs(z2)", 0.0, 1.06798754, 1e-3),
-    ("z1**2*z2**2", 0.0, 1.46154512, 1e-3),
+    pytest.param("abs(z1)+abs(z2)", 0.0, 1.06798754, 1e-3, marks=pytest.mark.slow),
+    pytest.param("z1**2*z2**2", 0.0, 1.46154512, 1e-3, marks=pytest.mark.slow),
     pytest.param("cos(z1)+z2**2", 0.0, 0.524292963, 1e-3, marks=pytest.mark.slow),
     ("exp(z1*z2/3)", 0.0, 0.593751098, 1e-3),
-    ("(z1+z2)*(z1-z2)/2", 0.0, 0.593751098, 1e-3),
+    pytest.param("(z1+z2)*(z1-z2)/2", 0.0, 0.593751098, 1e-3, marks=pytest.mark.slow),
     pytest.param("z1**2+z2**2*z3**2", 0.0, 1.13298775, 1e-3, marks=pytest.mark.slow),
-    ("sign(z1**2+z2**2-1)", 0.0, 4 * (np.exp(0.5) - 1), 1e-3),
+    pytest.param("sign(z1**2+z2**2-1)", 0.0, 4 * (np.exp(0.5) - 1), 1e-3, marks=pytest.mark.slow),
 ]
 
 
@@ -92,7 +92,7 @@ def test_a_parity_of_three_is_hard():
     "text, leaps",
     [
         ("z1 + z1*z2", [1, 1]),
-        ("he3(z1) + z1 + he2(z1)*z2", [1, 1]),
+        pytest.param("he3(z1) + z1 + he2(z1)*z2", [1, 1], marks=pytest.mark.slow),
         pytest.param("z1 + he3(z1)*z2 + he3(z2)*z3", [1, 1, 1], marks=pytest.mark.slow),
         pytest.param("z1*z2*z3 + z1 + z1*z2", None, marks=pytest.mark.slow),
     ],
@@ -121,9 +121,9 @@ def test_a_trivial_step_opens_an_easy_one():
     "text, exact, by_formula",
     [
         ("z1*z2", 0.593751098, True),
-        ("z1*z2", 0.593751098, False),
+        pytest.param("z1*z2", 0.593751098, False, marks=pytest.mark.slow),
         ("sign(z1*z2)", PARITY, True),
-        ("abs(z1)+abs(z2)", 1.06798754, True),
+        pytest.param("abs(z1)+abs(z2)", 1.06798754, True, marks=pytest.mark.slow),
         pytest.param("sign(z1*z2)", PARITY, False, marks=pytest.mark.slow),
         pytest.param("abs(z1)+abs(z2)", 1.06798754, False, marks=pytest.mark.slow),
     ],
@@ -159,7 +159,7 @@ def test_a_rotated_staircase(by_formula):
         pytest.param("z1**2+z2**2+z3**2+z4**2", 2.0, marks=pytest.mark.slow),
         pytest.param("sqrt(z1**2+z2**2+z3**2+z4**2)", 2.0, marks=pytest.mark.slow),
         pytest.param("abs(z1)+abs(z2)+abs(z3)+abs(z4)", 2.208254, marks=pytest.mark.slow),
-        ("sign(z1*z2)+sign(z3*z4)", 2 * PARITY),
+        pytest.param("sign(z1*z2)+sign(z3*z4)", 2 * PARITY, marks=pytest.mark.slow),
     ],
 )
 def test_four_projections(text, exact):
@@ -184,6 +184,7 @@ def test_directions_that_do_not_matter_are_left_out():
     np.testing.assert_allclose(spanned(one.staircase[0].directions), np.full((2, 2), 0.5), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_noise_moves_the_threshold_and_not_the_class():
     clean, noisy = diagnose("z1**2+z2**2"), diagnose("z1**2+z2**2", 1.0)
     assert noisy.alpha_weak > clean.alpha_weak and noisy.noise == 1.0
@@ -202,7 +203,7 @@ def test_an_invertible_change_of_the_label_changes_nothing():
     [
         ("sign(z1*z2)", "z1 <-> z2"),
         ("z1**2+z2**2", "rotations of (z1, z2)"),
-        ("(z1+z2)*(z1-z2)/2", "z1 -> -z1"),
+        pytest.param("(z1+z2)*(z1-z2)/2", "z1 -> -z1", marks=pytest.mark.slow),
         ("sign(z1*z2*z3)", "(z1, z2) -> (-z1, -z2)"),
     ],
 )
@@ -218,7 +219,8 @@ def test_hermite_coefficients():
     assert found[2, 0, 0] == 0
 
 
-@pytest.mark.parametrize("text", ["z1**2+sign(z1*z2*z3)", "sign(z1*z2*z3)", "z1 + z1*z2"])
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("text", ["z1 + z1*z2", "z1**2+sign(z1*z2*z3)", "sign(z1*z2*z3)"])
 def test_the_dictionary_is_strict_json(text):
     found = diagnose(text)
     plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))

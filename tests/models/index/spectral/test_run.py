@@ -27,7 +27,10 @@ def z_score(values: list[float], expected: float) -> float:
 ABS = sv.MultiIndex("abs(z)")
 
 
-@pytest.mark.parametrize("kind, expected, eigenvalue", [("symmetric", 0.6389, 1.0), ("asymmetric", 0.375, 4.0)])
+@pytest.mark.parametrize(
+    "kind, expected, eigenvalue",
+    [("symmetric", 0.6389, 1.0), pytest.param("asymmetric", 0.375, 4.0, marks=pytest.mark.slow)],
+)
 def test_one_projection_reaches_its_predicted_overlap(kind, expected, eigenvalue):
     """abs(z) at alpha = 2; asymmetric: (2 alpha - 1)/(2 alpha + 4) and the eigenvalue 2 alpha."""
     outcomes = []
@@ -47,6 +50,7 @@ def test_one_projection_reaches_its_predicted_overlap(kind, expected, eigenvalue
         assert outcome["squared_overlap"] == pytest.approx(cosine**2)
 
 
+@pytest.mark.slow
 def test_the_sign_follows_the_likelihood():
     """abs(z) + z/2 is not even: the sign of the weights can be told from the labels."""
     model = sv.MultiIndex("abs(z) + z/2")
@@ -126,6 +130,7 @@ def test_trivial_directions_are_seen_through_their_second_moment_only():
     np.testing.assert_allclose(predicted["overlap"], parity["overlap"], atol=1e-4)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["symmetric", "asymmetric"])
 def test_fields_are_those_without_the_sample(kind):
     """Leave samples out one at a time, find the eigenvector anew, and look at the sample through it."""

@@ -84,7 +84,7 @@ def redrawn(model, alpha, d, seed=0):
     return model.sample(generators(seed, d, {"alpha": alpha})[0], d, alpha=alpha)
 
 
-@pytest.mark.parametrize("solver", ["convex", "network"])
+@pytest.mark.parametrize("solver", [pytest.param("convex", marks=pytest.mark.slow), "network"])
 def test_vanishing_penalty_below_interpolation_is_the_interpolator_of_least_trace(solver):
     cvxpy = pytest.importorskip("cvxpy")
     d, model = 9, QuadraticNetwork(0.4, 0.2)

@@ -15,6 +15,7 @@ LAW = sv.QuadraticNetwork(0.5).law
 ALPHA = np.array([0.1, 0.3, 0.6])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("noise", "penalty"), [(0.25, 0.2), (0.0, 0.0)])
 def test_overlap_and_square_are_those_of_the_signal_side(noise, penalty):
     points = float64(nuclear_points)(LAW, noise, penalty, ALPHA[:2])
@@ -25,6 +26,7 @@ def test_overlap_and_square_are_those_of_the_signal_side(noise, penalty):
         assert points.q[k] == pytest.approx(float(found.q[0]), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_slopes_in_the_penalty_are_those_measured():
     points, up, down = (float64(nuclear_points)(LAW, 0.25, penalty, ALPHA) for penalty in (0.2, 0.2001, 0.1999))
     slopes = penalty_slopes(points, 0.2, ALPHA)
@@ -33,6 +35,7 @@ def test_slopes_in_the_penalty_are_those_measured():
         np.testing.assert_allclose(slopes[name], measured, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_limited_width_that_is_no_limit_changes_nothing():
     model = sv.QuadraticNetwork(0.3, noise=0.1)
     wide, narrow = (sv.predict(model, sv.NuclearNorm(0.3, width=width), alpha=0.2) for width in (None, 0.9))

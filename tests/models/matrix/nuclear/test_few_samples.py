@@ -24,6 +24,7 @@ def test_without_samples_the_error_is_that_of_guessing_zero(learner):
     assert np.all(np.diff(gap) <= 0) and np.all(found["rank"] >= 0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("spectrum", ["semicircle:1.0", "marchenko-pastur:0.5", [1.0, 2.0, 3.0], [-1.0, 0.0, 0.0]])
 def test_without_samples_the_best_error_is_the_variance_of_the_prior(spectrum):
     model = sv.MatrixSensing(spectrum, noise=0.1)
@@ -56,6 +57,7 @@ def test_the_limit_of_few_samples_continues_the_equations(penalty):
         assert np.all(np.abs(known - value) <= limit.relative_error * known)
 
 
+@pytest.mark.slow
 def test_points_below_the_interpolation_threshold_are_solved_at_small_noise():
     """The error falls with alpha, then rises towards the threshold: all of it is one smooth curve."""
     model = sv.QuadraticNetwork(0.5, noise=1e-6)
@@ -69,6 +71,7 @@ def test_points_below_the_interpolation_threshold_are_solved_at_small_noise():
     assert found.uncertainty["estimation_error"][3] < 1e-3 * found["estimation_error"][3]
 
 
+@pytest.mark.slow
 def test_a_width_has_an_uncertainty_that_covers_its_error():
     alpha = np.array([0.1, 0.3, 0.6])
     narrow = sv.predict(NETWORK, sv.NuclearNorm(0.2, width=0.999), alpha=alpha)

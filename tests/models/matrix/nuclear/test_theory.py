@@ -248,6 +248,7 @@ def test_derivatives_in_the_penalty(law):
     assert np.all(slopes["rank"] < 0)
 
 
+@pytest.mark.slow
 def test_the_best_penalty_is_found_by_the_gradient():
     model = network(0.3, 0.5)
     best = sv.optimize(model, sv.NuclearNorm(0.1), alpha=0.5, over="penalty", bounds=(0.01, 10.0))
@@ -306,6 +307,7 @@ def test_the_width_of_a_law_of_points_is_their_number():
     assert sv.predict(listed, sv.NuclearNorm(0.2, width=7), alpha=[0.5, 0.6]).converged.all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rho", "noise"), [(0.5, 0.1), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.3, 0.5), (1.5, 0.1)))]
 )

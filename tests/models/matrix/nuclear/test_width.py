@@ -38,11 +38,11 @@ def solve(theory, width, alpha, penalty, noise=0.1):
     [
         # State evolution with ten drawn noise matrices, published with the code of the paper on width and data.
         (160000, 0.1, 20, 0.0084905, 1e-4),
-        (160000, 0.1, 9, 0.0184788, 2e-4),
-        (160000, 0.1, 400, 0.01442, 1e-4),
-        (8000, 0.1 * np.sqrt(0.05), 9, 0.1186979, 3e-3),
+        pytest.param(160000, 0.1, 9, 0.0184788, 2e-4, marks=pytest.mark.slow),
+        pytest.param(160000, 0.1, 400, 0.01442, 1e-4, marks=pytest.mark.slow),
+        pytest.param(8000, 0.1 * np.sqrt(0.05), 9, 0.1186979, 3e-3, marks=pytest.mark.slow),
         (8000, 0.1 * np.sqrt(0.05), 4, 0.0792, 1e-3),
-        (8000, 0.1 * np.sqrt(0.05), 20, 0.1394, 3e-3),
+        pytest.param(8000, 0.1 * np.sqrt(0.05), 20, 0.1394, 3e-3, marks=pytest.mark.slow),
     ],
 )
 def test_published_values(theory, n, penalty, width, published, tolerance):
@@ -143,6 +143,7 @@ def test_no_data_teach_nothing():
     assert found["status"][0] == Status.CONVERGED
 
 
+@pytest.mark.slow
 def test_recovery_without_noise():
     """Two eigenvalues in five are 1: a student of that width recovers them, a narrower one misses the rest."""
     law = Discrete([0.0, 1.0], [0.6, 0.4])
