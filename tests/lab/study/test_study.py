@@ -157,7 +157,8 @@ def test_thresholds_that_cannot_be_computed_come_from_the_staircase(monkeypatch)
 @pytest.mark.parametrize("computed_anew", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_noise_prior_and_functions_are_in_the_report(easy, computed_anew):
     model = sv.MultiIndex("z", noise=0.25, prior="rademacher")
-    found = dataclasses.replace(easy, model=model)
+    diagnosis = dataclasses.replace(easy.diagnosis, target="z", noise=0.25)
+    found = dataclasses.replace(easy, model=model, diagnosis=diagnosis)
     if computed_anew:
         with ThreadPoolExecutor(1) as pool:
             found = compute(model, 60, 2, np.array([0.5]), QUICK, pool, 1, False)
