@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,6 +18,14 @@ from solvable.cli import cache
 
 SRC = str(Path(__file__).parents[2] / "src")
 PREDICT = ("predict", "z", "--noise", "0.3", "--alpha", "0.8", "--json")
+# A command's way to its programs, without what the package loads and compiles.
+PROGRAM = """
+from solvable.cli.cache import enable
+enable()
+import jax, jax.numpy as jnp
+for function in (jnp.cumsum, jnp.sort, jnp.flip, jnp.sin):
+    print(jax.jit(function)(jnp.arange(8.0)))
+"""
 # What a fresh process has after `enable`, without the cost of loading JAX.
 REPORT = """
 import json, os, sys
@@ -64,31 +72,46 @@ def write(path: str, content: bytes) -> None:
     os.chmod(path, 0o400)
 
 
-@pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, dict[str, bytes]]:
+class Filled(NamedTuple):
     """A folder filled by one command, what the command printed, and the entries."""
+
+    command: tuple[str, ...]
+    home: Path
+    printed: str
+    first: dict[str, bytes]
+
+
+@pytest.fixture(scope="module", params=[("-c", PROGRAM), pytest.param(PREDICT, marks=pytest.mark.slow)])
+def filled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Filled:
     home = tmp_path_factory.mktemp("home")
-    return home, output(start(home, *PREDICT)), entries(home)
+    return Filled(request.param, home, output(start(home, *request.param)), entries(home))
 
 
-def test_second_run_loads_what_the_first_has_written(filled: tuple[Path, str, dict[str, bytes]]) -> None:
-    home, printed, first = filled
+def test_second_run_loads_what_the_first_has_written(filled: Filled) -> None:
+    command, home, printed, first = filled
     assert len(first) >= 3 and all(name.endswith("-cache") for name in first)
     assert all(not os.stat(name).st_mode & stat.S_IWUSR for name in first)
-    assert output(start(home, *PREDICT)) == printed
+    assert output(start(home, *command)) == printed
     assert entries(home) == first
-    assert json.loads(printed)["converged"] is True
+
+
+def test_commands_have_it_unless_told(tmp_path: Path) -> None:
+    output(start(tmp_path, "--no-compile-cache", "status", "--help"))
+    assert list(tmp_path.iterdir()) == []
+    output(start(tmp_path, "status", "--help"))
+    assert [folder.name[:4] for folder in (tmp_path / "solvable").iterdir()] == ["jax-"]
 
 
 @pytest.mark.slow
-def test_no_cache_gives_the_same_output(filled: tuple[Path, str, dict[str, bytes]], tmp_path: Path) -> None:
-    assert output(start(tmp_path, "--no-compile-cache", *PREDICT)) == filled[1]
-    assert list(tmp_path.iterdir()) == []
+def test_no_cache_gives_the_same_output(tmp_path: Path) -> None:
+    printed = output(start(tmp_path / "without", "--no-compile-cache", *PREDICT))
+    assert not (tmp_path / "without").exists() and json.loads(printed)["converged"] is True
+    assert output(start(tmp_path, *PREDICT)) == printed
 
 
-def test_damaged_entries_change_nothing_and_are_replaced(filled: tuple[Path, str, dict[str, bytes]]) -> None:
+def test_damaged_entries_change_nothing_and_are_replaced(filled: Filled) -> None:
     """Every other entry has two bits flipped, the rest are cut."""
-    home, printed, first = filled
+    command, home, printed, first = filled
     for i, (name, content) in enumerate(first.items()):
         if i % 2:
             for offset in (0.02 + 0.9 * i / len(first), 0.5):
@@ -96,7 +119,7 @@ def test_damaged_entries_change_nothing_and_are_replaced(filled: tuple[Path, str
                 content = content[:at] + bytes([content[at] ^ 1 << i % 8]) + content[at + 1 :]
         write(name, content if i % 2 else content[: len(content) * i // len(first)])
     broken = entries(home)
-    assert output(start(home, *PREDICT)) == printed
+    assert output(start(home, *command)) == printed
     repaired = entries(home)
     assert repaired.keys() == first.keys()
     assert all(repaired[name] != broken[name] for name in first)
@@ -165,17 +188,18 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     assert report(tmp_path) == {"folder": None, "environment": {}, "jax": False}
 
 
-def test_library_and_run_do_not_enable_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["--version", pytest.param("models", marks=pytest.mark.slow)])
+def test_library_and_run_do_not_enable_it(tmp_path: Path, command: str) -> None:
     code = """
-import os
+import os, sys
 from solvable.cli.app import run
 import solvable
-assert run(["models", "--json"]) == 0
+assert run(sys.argv[1:]) == 0
 import jax
 assert jax.config.jax_compilation_cache_dir is None
 assert "JAX_COMPILATION_CACHE_DIR" not in os.environ
 """
-    output(start(tmp_path, "-c", code))
+    output(start(tmp_path, "-c", code, command))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -238,10 +262,9 @@ def test_oldest_entries_go_above_the_limit(tmp_path: Path, monkeypatch: Any) -> 
 
 
 @pytest.mark.slow
-def test_two_processes_at_once_and_one_that_is_killed(
-    filled: tuple[Path, str, dict[str, bytes]], tmp_path: Path
-) -> None:
-    printed = filled[1]
+def test_two_processes_at_once_and_one_that_is_killed(tmp_path: Path) -> None:
+    printed = output(start(tmp_path / "first", *PREDICT))
+    tmp_path /= "second"
     killed = start(tmp_path, *PREDICT)
     while not entries(tmp_path) and killed.poll() is None:
         time.sleep(0.01)

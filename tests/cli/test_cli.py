@@ -84,6 +84,15 @@ def test_predict_a_grid(solvable):
     assert code == 0 and out.count("converged") == 2
 
 
+def test_optimize(solvable):
+    command = ["optimize", *TOY, "--learner", "ridge", "--metric", "estimation_error", "--alpha", "2"]
+    code, out, err = solvable(*command, "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "") and found["best"]["penalty"] == pytest.approx(0.25, abs=1e-5)  # the noise
+    code, out, _ = solvable(*command)
+    assert code == 0 and "best penalty" in out and "0.25" in out
+
+
 def test_thresholds_encode_infinity(solvable):
     code, out, _ = solvable("thresholds", *TOY, "--json")
     assert code == 0 and json.loads(out) == {"interpolation": 1.0, "never": "inf"}

@@ -48,6 +48,7 @@ def test_thresholds_of_a_learner(solvable):
     assert code == 0 and "separability   2" in out
 
 
+@pytest.mark.slow
 def test_optimize(solvable):
     command = ["optimize", "z", "--noise", "0.1", "--param", "contamination=0.3:0:0.1", "--alpha", "5"]
     code, out, _ = solvable(*command, "--json")
@@ -78,6 +79,7 @@ def test_a_curve_of_all_learners_leaves_out_what_must_be_chosen(solvable):
     assert code == 0 and "amp" in out and "erm" not in out
 
 
+@pytest.mark.slow
 def test_a_sweep_over_penalties_and_contamination(tmp_path):
     file = tmp_path / "sweep.toml"
     file.write_text(

@@ -21,6 +21,7 @@ def solvable(capsys):
     return call
 
 
+@pytest.mark.slow
 def test_study_writes_a_folder(solvable, tmp_path):
     code, out, err = solvable("study", "abs(z)", "--out", str(tmp_path / "a" / "b"), *SMALL)
     assert (code, err) == (0, "") and out.startswith("y = abs(z): easy")

@@ -188,8 +188,8 @@ def toy_entry(published="0.85"):
     )
 
 
-@pytest.fixture(autouse=True)
-def _no_thresholds(monkeypatch):
+@pytest.fixture(autouse=True, scope="module")
+def _no_thresholds():
     """The toy model has none."""
     import solvable.verbs.thresholds
 
@@ -198,23 +198,35 @@ def _no_thresholds(monkeypatch):
     def thresholds(model, *learner):
         return {} if isinstance(model, toy.Regression) else original(model, *learner)
 
-    monkeypatch.setattr(solvable.verbs.thresholds, "thresholds", thresholds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(solvable.verbs.thresholds, "thresholds", thresholds)
+        yield
 
 
-def test_an_entry_from_end_to_end(tmp_path):
-    overlap = sv.predict(toy.Regression(), toy.Ridge(), alpha=2.0)["overlap"]
-    found = reproduce(toy_entry(f"{overlap:.3f}"), tmp_path / "new", quick=True, progress=False)
+@pytest.fixture(scope="module")
+def overlap():
+    return sv.predict(toy.Regression(), toy.Ridge(), alpha=2.0)["overlap"]
+
+
+@pytest.fixture(scope="module")
+def right(overlap, tmp_path_factory):
+    """An entry whose number is right, in all formats."""
+    return reproduce(toy_entry(f"{overlap:.3f}"), tmp_path_factory.mktemp("toy") / "new", quick=True, progress=False)
+
+
+def test_an_entry_from_end_to_end(right, overlap):
+    found, folder = right, right.files[0].parent
     (line,) = found.lines
     assert (
         line.startswith(f"toy-entry: published {overlap:.3f}, computed {overlap:.5f}, simulated 0.") and found.expected
     )
     names = {"toy-entry.png", "toy-entry.pdf", "toy-entry.svg", "toy-entry.json"}
     curves = {"toy-entry_theory.nc", "toy-entry_ridge_d20.nc"}
-    assert {path.name for path in (tmp_path / "new").iterdir()} == names | curves == {path.name for path in found.files}
-    assert (tmp_path / "new" / "toy-entry.png").read_bytes().startswith(b"\x89PNG")
-    assert sv.Curve.load(tmp_path / "new" / "toy-entry_ridge_d20.nc").dataset.sizes["seed"] == 3
+    assert {path.name for path in folder.iterdir()} == names | curves == {path.name for path in found.files}
+    assert (folder / "toy-entry.png").read_bytes().startswith(b"\x89PNG")
+    assert sv.Curve.load(folder / "toy-entry_ridge_d20.nc").dataset.sizes["seed"] == 3
 
-    written = json.loads((tmp_path / "new" / "toy-entry.json").read_text())
+    written = json.loads((folder / "toy-entry.json").read_text())
     assert written["simulations"] == {"ridge": {"d": [20], "seeds": [3]}} and written["version"] == sv.__version__
     (verdict,) = written["claims"]
     assert verdict["computed"] == overlap and verdict["verdict"].startswith("agrees")
@@ -228,14 +240,15 @@ def one_format(monkeypatch):
     monkeypatch.setattr("solvable.lab.figures.run.FORMATS", ("png",))
 
 
-def test_the_same_entry_gives_the_same_files(tmp_path):
-    first, second = (reproduce(toy_entry(), tmp_path / name, quick=True, progress=False) for name in "ab")
-    for one, other in zip(first.files, second.files, strict=True):
+def test_the_same_entry_gives_the_same_files(right, tmp_path):
+    again = reproduce(right.entry, tmp_path, quick=True, progress=False)
+    for one, other in zip(right.files, again.files, strict=True):
         if one.suffix in (".png", ".pdf", ".svg"):
             assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_wrong_number_is_not_expected(tmp_path, one_format):
+def test_a_wrong_number_is_not_expected(tmp_path, monkeypatch):
+    monkeypatch.setattr("solvable.lab.figures.run.FORMATS", ())
     found = reproduce(toy_entry("0.1"), tmp_path, quick=True, progress=False)
     assert not found.expected and ": differs; " in found.lines[0]
 
@@ -281,10 +294,10 @@ def test_pictures_have_labels_and_the_threshold_of_the_runs():
     assert "threshold of the runs, 3 s.e." not in bare.get_legend_handles_labels()[1]
 
 
-def test_the_gallery_shows_figures_verdicts_and_commands(tmp_path, one_format):
+def test_the_gallery_shows_figures_verdicts_and_commands(right, tmp_path, one_format):
     wrong = toy_entry("0.1")
     known = dataclasses.replace(wrong, claims=[dataclasses.replace(wrong.claims[0], known_wrong="The paper erred.")])
-    found = [reproduce(entry, tmp_path, quick=True, progress=False) for entry in (toy_entry("0.9"), known)]
+    found = [right, reproduce(known, tmp_path, quick=True, progress=False)]
     path = write_gallery(found, tmp_path)
     text = path.read_text()
     assert path.name == "index.md" and text == page(found) and text.count("![Ridge regression](toy-entry.png)") == 2

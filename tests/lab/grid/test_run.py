@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
 
 import numpy as np
@@ -17,6 +19,7 @@ from toys.learners import records, results, wait_until
 import solvable as sv
 from solvable.lab.grid import crews
 from solvable.lab.grid.crews import WorkersLost, crew
+from solvable.lab.grid.worker import compute_packed
 from solvable.lab.sweep.status import status
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
@@ -69,7 +72,28 @@ def test_a_worker_killed_from_outside_costs_nothing(tmp_path):
     assert results(tmp_path) == results(tmp_path / "alone")
 
 
-def test_a_point_that_kills_its_worker_fails_alone(tmp_path):
+class Mortal(Executor):
+    """A pool in this process that breaks where one of processes would: at tasks that end their worker."""
+
+    def __init__(self, deadly: float):
+        self.deadly, self.broken = deadly, False
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        if fn is compute_packed:
+            axes = [point.axes for task in pickle.loads(args[0]) for point in task.points]
+            self.broken |= any(at["alpha"] > self.deadly for at in axes)
+        if self.broken:
+            future.set_exception(BrokenProcessPool("a process ended"))
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_point_that_kills_its_worker_fails_alone(tmp_path, monkeypatch, processes):
+    if not processes:
+        monkeypatch.setattr(crews, "process_pool", lambda workers: Mortal(1.55))
     alpha = np.linspace(0.1, 1.6, 16)
     curve = sv.sweep(MODEL, sweep_toys.Deadly(limit=1.55), store=tmp_path, alpha=alpha, workers=2)
     found = status(tmp_path)
@@ -81,6 +105,7 @@ def test_a_point_that_kills_its_worker_fails_alone(tmp_path):
     assert "a worker died" in (tmp_path / "sweep.log").read_text() and active_children() == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", sorted(sweep_toys.ERRORS))
 def test_a_point_that_raises_is_kept_with_its_error(tmp_path, kind):
     curve = run(tmp_path, [sweep_toys.Raising(1.5, kind), RIDGE], d=10)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -14,7 +15,7 @@ from toys.learners import start
 import solvable as sv
 from solvable.lab.grid.crews import crew
 from solvable.lab.grid.request import make_plan
-from solvable.lab.grid.worker import compute_packed
+from solvable.lab.grid.worker import NotLoaded, compute_packed
 from solvable.lab.sweep.status import status
 
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs to see processes and threads")
@@ -48,7 +49,8 @@ def _threads():
     return {"blas": blas, "xla": sum("XLAEigen" in name for name in names), "names": names}
 
 
-def test_what_one_point_compiled_or_tabulated_the_next_one_uses():
+@pytest.mark.parametrize("target", ["abs(z)", pytest.param(sv.channels.Probit(0.3), marks=pytest.mark.slow)])
+def test_what_one_point_compiled_or_tabulated_the_next_one_uses(target):
     """Also in a worker, where every task brings a copy of the model."""
     compiled = []
     jax.monitoring.register_event_duration_secs_listener(
@@ -56,19 +58,19 @@ def test_what_one_point_compiled_or_tabulated_the_next_one_uses():
     )
     jax.jit(lambda x: x + 0.123)(1.0)
     assert compiled, "the listener hears nothing"
-    for model in (sv.MultiIndex("abs(z)"), sv.MultiIndex(sv.channels.Probit(0.3))):
-        planned = make_plan(model, sv.AMP(), 60, 1, False, {"alpha": [0.7, 1.1, 1.5]}).layout().tasks
-        tasks = [pickle.dumps([task]) for task in planned]
-        compute_packed(tasks[0], 1.0)
-        before = len(compiled)
-        for task in tasks[1:3]:
-            compute_packed(task, 1.0)
-        assert len(compiled) == before, "a prediction at another alpha compiled again"
-        compute_packed(tasks[3], 1.0)
-        before = len(compiled)
-        for task in tasks[4:]:
-            compute_packed(task, 1.0)
-        assert len(compiled) == before, "a run at another alpha compiled again"
+    model = sv.MultiIndex(target)
+    planned = make_plan(model, sv.AMP(), 60, 1, False, {"alpha": [0.7, 1.1, 1.5]}).layout().tasks
+    tasks = [pickle.dumps([task]) for task in planned]
+    compute_packed(tasks[0], 1.0)
+    before = len(compiled)
+    for task in tasks[1:3]:
+        compute_packed(task, 1.0)
+    assert len(compiled) == before, "a prediction at another alpha compiled again"
+    compute_packed(tasks[3], 1.0)
+    before = len(compiled)
+    for task in tasks[4:]:
+        compute_packed(task, 1.0)
+    assert len(compiled) == before, "a run at another alpha compiled again"
 
 
 MINE = """
@@ -86,6 +88,13 @@ def _(model, learner, alpha):
 CALL = "sv.sweep(toy.Regression(), Mine(), store=sys.argv[1], alpha=[0.5, 1.0, 2.0], workers=2, progress=False)"
 
 
+def test_points_of_unknown_classes_are_explained():
+    """As pickled by a prompt: a class of a module that the worker has, and which is not there."""
+    with pytest.raises(NotLoaded, match="cannot load the points .AttributeError: .* 'Mine'.*must be in a module"):
+        compute_packed(b"ctoys.ridge\nMine\n.", 1.0)
+
+
+@pytest.mark.slow
 def test_a_learner_of_a_prompt_or_notebook_is_explained(tmp_path):
     process = start(f"{MINE}\n{CALL}", str(tmp_path))
     _, errors = process.communicate(timeout=1800)
@@ -115,7 +124,10 @@ def test_a_script_with_and_without_a_guard(tmp_path, guard):
     assert (found.done, found.failed, found.left) == (0, 0, 3)
 
 
-def test_what_cannot_be_pickled_is_explained(tmp_path):
+def test_what_cannot_be_pickled_is_explained(tmp_path, monkeypatch):
+    """Before anything is sent: no process need start."""
+    monkeypatch.setattr("solvable.lab.grid.crews.process_pool", ThreadPoolExecutor)
+
     class Local(toy.Ridge):
         """A learner whose class no other process can find."""
 

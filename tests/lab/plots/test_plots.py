@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from toys import ridge as toy
 
 import solvable as sv
 from solvable.lab.plots.jumps import with_gaps
+from solvable.lab.plots.style import new_figure
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 GRID = np.linspace(0.5, 2, 4)
@@ -89,6 +91,7 @@ def test_lines_are_interrupted_where_they_jump_at_a_threshold_and_only_there():
     assert np.isfinite(with_gaps(x, jump, {"onset": 0.5})[1]).all()  # unknown thresholds are not guessed
 
 
+@pytest.mark.slow
 def test_no_stroke_crosses_the_end_of_a_hard_phase():
     curve = sv.learning_curve(sv.MultiIndex("abs(z)"), [sv.BayesOptimal(), sv.AMP()], alpha=np.linspace(0.3, 1.7, 29))
     lines = {line.get_label(): line for line in curve.plot("overlap").lines}
@@ -115,7 +118,7 @@ def test_heat_map_of_simulations_only():
     assert diagram.plot().collections[0].get_array().shape == (2, 4)
 
 
-@pytest.mark.parametrize("ending", ["png", "pdf", "svg", "PNG"])
+@pytest.mark.parametrize("ending", ["png", pytest.param("pdf", marks=pytest.mark.slow), "svg", "PNG"])
 def test_files(curve, tmp_path, ending):
     path = curve.figure(tmp_path / f"figure.{ending}")
     start = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[ending.lower()]
@@ -158,6 +161,24 @@ print("shown")
 """
 
 
+def test_a_notebook_is_given_figures_of_pyplot(monkeypatch):
+    """As if nobody had imported pyplot; without a kernel nothing is shown."""
+    from matplotlib import pyplot
+
+    pyplot.switch_backend("agg")
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot")
+    shell = types.SimpleNamespace(events=types.SimpleNamespace(register=lambda *call: None))
+    ipython = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(9, 0))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    assert hasattr(new_figure(), "_repr_png_")
+    shell.kernel = "of a notebook"
+    figure = new_figure()
+    assert not hasattr(figure, "_repr_png_")
+    assert figure in [pyplot.figure(number) for number in pyplot.get_fignums()]
+    pyplot.close(figure)
+
+
+@pytest.mark.slow
 def test_a_notebook_shows_the_figure_without_pyplot_being_imported_first():
     environment = {"PYTHONPATH": ":".join(filter(None, sys.path)), "MPLBACKEND": "agg"}
     done = subprocess.run([sys.executable, "-c", NOTEBOOK], capture_output=True, text=True, env=environment)

@@ -94,17 +94,31 @@ def test_the_page_carries_its_figure_and_nothing_else(easy):
     assert not re.search(r"https?://|<script|<link|@import|url\(", page)
 
 
-def test_user_text_is_escaped():
-    with ThreadPoolExecutor(1) as pool:
-        model = sv.MultiIndex("where(z < 0.3, z, 2)")
-        found = compute(model, 60, 1, np.array([1.0]), QUICK, pool, 1, False)
+def escaped(found):
+    """The report of a study of `where(z < 0.3, z, 2)`, whose text must not become a tag."""
     blocks = report(found, b"")
     page, text = to_html(blocks, "Study"), to_markdown(blocks)
     assert "z < 0.3" not in page and "<code>where(z &lt; 0.3, z, 2)</code>" in page
     assert "# What it takes to learn `where(z < 0.3, z, 2)`" in text
+    return text
+
+
+def test_user_text_is_escaped(easy):
+    text = "where(z < 0.3, z, 2)"
+    diagnosis = dataclasses.replace(easy.diagnosis, target=text)
+    escaped(dataclasses.replace(easy, model=sv.MultiIndex(text), diagnosis=diagnosis))
+
+
+@pytest.mark.slow
+def test_a_trivial_target_and_single_runs_are_said_to_be():
+    with ThreadPoolExecutor(1) as pool:
+        model = sv.MultiIndex("where(z < 0.3, z, 2)")
+        found = compute(model, 60, 1, np.array([1.0]), QUICK, pool, 1, False)
+    text = escaped(found)
     assert "The target is trivial" in text and "Two runs at a point are needed" in text and found.agreement == []
 
 
+@pytest.mark.slow
 def test_a_hard_target_is_said_to_be_hard(hard):
     text = (hard.files[0].parent / "report.md").read_text()
     assert "The target is hard" in text and "n of order d^2 is needed" in text and "AMP's curve is flat" in text
@@ -140,10 +154,15 @@ def test_thresholds_that_cannot_be_computed_come_from_the_staircase(monkeypatch)
     assert found.thresholds == {"weak_recovery": pytest.approx(0.5)}
 
 
-def test_noise_prior_and_functions_are_in_the_report():
+@pytest.mark.parametrize("computed_anew", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_noise_prior_and_functions_are_in_the_report(easy, computed_anew):
     model = sv.MultiIndex("z", noise=0.25, prior="rademacher")
-    with ThreadPoolExecutor(1) as pool:
-        text = to_markdown(report(compute(model, 60, 2, np.array([0.5]), QUICK, pool, 1, False), b""))
+    diagnosis = dataclasses.replace(easy.diagnosis, target="z", noise=0.25)
+    found = dataclasses.replace(easy, model=model, diagnosis=diagnosis)
+    if computed_anew:
+        with ThreadPoolExecutor(1) as pool:
+            found = compute(model, 60, 2, np.array([0.5]), QUICK, pool, 1, False)
+    text = to_markdown(report(found, b""))
     assert "`y = z + sqrt(0.25) xi`" in text and "sv.study(MultiIndex(" in text
 
 
@@ -210,6 +229,7 @@ def test_an_earlier_study_is_replaced(easy, tmp_path, monkeypatch):
         (tmp_path / name).write_text("earlier")
     (tmp_path / "notes.txt").write_text("mine")
     monkeypatch.setattr("solvable.lab.study.run.compute", lambda *arguments: easy)
+    monkeypatch.setattr("solvable.lab.study.figure.image", lambda figure, kind: b"drawn")
     study("abs(z)", out=tmp_path)
     assert all(b"earlier" not in (tmp_path / name).read_bytes() for name in FILES)
     assert (tmp_path / "notes.txt").read_text() == "mine"

@@ -179,8 +179,9 @@ def test_points_are_there_as_soon_as_they_are_done(tmp_path, forked):
 @pytest.mark.parametrize(
     # While they work, and while the workers start: then Python sometimes loses an interruption, on a loaded machine.
     ("workers", "done"),
-    [(1, 3), pytest.param(2, 0, marks=pytest.mark.slow), pytest.param(2, 3, marks=pytest.mark.slow)],
+    [(1, 3), (2, 0), (2, 3)],
 )
+@pytest.mark.slow
 def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, workers, done):
     interrupted(tmp_path, workers, done)
 
