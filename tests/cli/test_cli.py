@@ -148,8 +148,9 @@ def test_curve_with_workers_gives_the_same(solvable):
 
 def test_diagnose(solvable, monkeypatch):
     class Diagnosis:
-        def __init__(self, target, noise):
+        def __init__(self, target, noise, seconds):
             self.target, self.noise = target, noise
+            assert seconds in (None, 20.0)
 
         def __str__(self):
             return f"{self.target} is easy at noise {self.noise}"
@@ -158,11 +159,12 @@ def test_diagnose(solvable, monkeypatch):
             return {"target": self.target, "alpha_weak": float("inf")}
 
     monkeypatch.setattr("solvable.models.index.diagnosis.diagnose", Diagnosis)
-    assert solvable("diagnose", "abs(z)", "--noise", "0.5") == (0, "abs(z) is easy at noise 0.5\n", "")
+    given = ("--noise", "0.5", "--seconds", "20")
+    assert solvable("diagnose", "abs(z)", *given) == (0, "abs(z) is easy at noise 0.5\n", "")
     code, out, _ = solvable("diagnose", "abs(z)", "--json")
     assert code == 0 and json.loads(out) == {"target": "abs(z)", "alpha_weak": "inf"}
 
-    def refuse(target, noise):
+    def refuse(target, noise, seconds):
         raise sv.TargetError("unknown name 'w'", text="z + w", column=5)
 
     monkeypatch.setattr("solvable.models.index.diagnosis.diagnose", refuse)
