@@ -154,11 +154,11 @@ def _rule(breaks: np.ndarray, level: float, degree: int) -> tuple[np.ndarray, np
 @functools.lru_cache(maxsize=256)
 def _cached_rule(breaks: tuple[float, ...], level: float, degree: int) -> tuple[np.ndarray, np.ndarray]:
     if level <= 1:
-        return _gauss_pieces(breaks, round(max(10, degree + 4) * 2**level))
+        return gauss_pieces(breaks, round(max(10, degree + 4) * 2**level))
     return gaussian_panels(breaks, round(16 * 2 ** (level - 2)), _REACH)
 
 
-def _gauss_pieces(breaks: tuple[float, ...], nodes: int) -> tuple[np.ndarray, np.ndarray]:
+def gauss_pieces(breaks: tuple[float, ...], nodes: int) -> tuple[np.ndarray, np.ndarray]:
     """The Gauss rule of the normal density on each piece between breaks, exact for piecewise polynomials."""
     ends = [-_REACH, *breaks, _REACH]
     rules = [_gauss_piece(low, high, nodes) for low, high in itertools.pairwise(ends)]

@@ -1,0 +1,147 @@
+r"""The flow of the overlaps in samples seen, $t = n/d$, in the limit of large d.
+
+With the averages $\langle F_i z_k\rangle$, $\langle F_i h_j\rangle$, $\langle F_i F_j\rangle$ over the joint Gaussian
+law of the fields, $E[hh^T] = Q$, $E[hz^T] = M$, $E[zz^T] = I$ [saad1995online, goldt2019dynamics],
+
+    dM_ik/dt = gamma <F_i z_k>
+    dQ_ij/dt = gamma (<F_i h_j> + <F_j h_i>) + gamma^2 <F_i F_j>
+
+and on the sphere, with $u_i = \gamma\langle F_i h_i\rangle + \gamma^2\langle F_i^2\rangle/2$ for what projection and
+normalisation take away,
+
+    dM_ik/dt = gamma <F_i z_k> - u_i M_ik,     dQ_ij/dt = (as above) - (u_i + u_j) Q_ij.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from solvable.core.status import Status
+from solvable.engine.dynamics.moves import Move, Rates
+
+RTOL, ATOL = 1e-8, 1e-11
+MAX_STEPS = 65_536
+LARGEST = 1e8
+"""Overlaps beyond this have left: the flow of a network of polynomial activation can end in finite time."""
+
+
+class Averages(NamedTuple):
+    """<F z> (p x r), <F h> (p x p) and <F F> (p x p)."""
+
+    Fz: Any
+    Fh: Any
+    FF: Any
+
+
+class Path(NamedTuple):
+    """M (k, p, r) and Q (k, p, p) at the times asked for, how far each may be off, how it ended, and its steps."""
+
+    M: np.ndarray
+    Q: np.ndarray
+    M_error: np.ndarray
+    Q_error: np.ndarray
+    status: np.ndarray
+    steps: int
+
+
+Average = Callable[[Move, Rates, Any, Any, Any], Averages]
+"""(move, rates, rule, M, Q) -> averages: a rule holds the nodes that they are taken over."""
+
+
+def velocity(move: Move, rates: Rates, found: Averages, M: Any, Q: Any) -> tuple[Any, Any]:
+    """dM/dt and dQ/dt."""
+    gamma = rates.learning_rate
+    dM = gamma * found.Fz
+    dQ = gamma * (found.Fh + found.Fh.T) + gamma**2 * found.FF
+    if move.spherical:
+        lost = gamma * jnp.diagonal(found.Fh) + gamma**2 * jnp.diagonal(found.FF) / 2
+        dM = dM - lost[:, None] * M
+        dQ = dQ - (lost[:, None] + lost) * Q
+    return dM, dQ
+
+
+def follow(
+    average: Average,
+    move: Move,
+    rates: Rates,
+    rules: list[Any],
+    start: tuple[np.ndarray, np.ndarray],
+    times: np.ndarray,
+) -> Path:
+    """The flow from `start` = (M, Q) seen at increasing `times`, by each of the rules.
+
+    `rules` are two or more rules of one kind. The first is the answer, and the others say how far it may be off, if
+    they are coarser; replicas of random rules are averaged, and their spread tells (`spread`).
+    """
+    M0, Q0 = (jnp.asarray(part) for part in start)
+    numbers = jax.tree.map(jnp.asarray, rates)
+    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times)) for rule in rules]
+    M, Q, ended, steps = (np.stack([np.asarray(one[k]) for one in found]) for k in range(4))
+    return _judged(M, Q, ended, steps, isinstance(rules[0], RandomRule))
+
+
+class RandomRule(NamedTuple):
+    """Nodes of a rule that is one of several random replicas: base normal numbers (n, k), and labels where fixed."""
+
+    nodes: Any
+
+
+def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, random: bool) -> Path:
+    """One path from those of several rules, with its error and status at each time."""
+    count = M.shape[1]
+    if random:
+        answers = M.mean(0), Q.mean(0)
+        # Four replicas: three standard errors, with the factor of Student's t.
+        errors = [4.5 * part.std(0, ddof=1) / np.sqrt(len(part)) for part in (M, Q)]
+    else:
+        answers = M[0], Q[0]
+        errors = [np.abs(part[1:] - part[0]).max(0) for part in (M, Q)]
+    slack = 20 * RTOL
+    errors = [error + slack * (1 + np.abs(part)) for error, part in zip(errors, answers, strict=True)]
+    finite = np.isfinite(M).reshape(len(M), count, -1).all((0, 2)) & np.isfinite(Q).reshape(len(M), count, -1).all(
+        (0, 2)
+    )
+    left = np.any(ended == DIVERGED)
+    status = np.where(finite, Status.CONVERGED, Status.DIVERGED if left else Status.MAX_STEPS)
+    return Path(*answers, *errors, status, int(steps[0]))
+
+
+FINISHED, DIVERGED, UNFINISHED = 0, 1, 2
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: Any, times: Any) -> Any:
+    def field(t: Any, state: Any, args: Any) -> Any:
+        M, Q = state
+        return velocity(move, rates, average(move, rates, rule, M, Q), M, Q)
+
+    def gone(t: Any, state: Any, args: Any, **kwargs: Any) -> Any:
+        return jnp.max(jnp.abs(state[1])) > LARGEST
+
+    found = diffrax.diffeqsolve(
+        diffrax.ODETerm(field),  # pyright: ignore[reportArgumentType]
+        diffrax.Tsit5(),
+        t0=0.0,
+        t1=times[-1],
+        dt0=None,
+        y0=(M0, Q0),
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL),
+        event=diffrax.Event(gone),
+        max_steps=MAX_STEPS,
+        throw=False,
+        adjoint=diffrax.ForwardMode(),
+    )
+    assert found.ys is not None
+    left = found.result == diffrax.RESULTS.event_occurred
+    done = found.result == diffrax.RESULTS.successful
+    M, Q = found.ys
+    ended = jnp.where(done, FINISHED, jnp.where(left, DIVERGED, UNFINISHED))
+    return M, Q, ended, found.stats["num_steps"]
