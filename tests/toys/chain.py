@@ -6,6 +6,8 @@ The mean of the runs is the theory at any d, and a run costs the same at any d.
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from toys.axes import OnlineRegression
 
@@ -18,10 +20,11 @@ CALLS: list[tuple[int, list[float], int]] = []
 
 
 class Chain(sv.Learner):
-    """Online least squares; raises if one of the runs begins above `limit`, as about one in three does above 0.5."""
+    """Online least squares; raises if one of the runs begins above `limit`, and takes `seconds` for them all."""
 
     step: float = 0.5
     limit: float = float("inf")
+    seconds: float = 0.0
 
 
 class Alone(Chain):
@@ -41,6 +44,7 @@ def _(model, learner, alpha):
 @sv.simulation(OnlineRegression, Chain, path="alpha", data=False, together=True)
 def _(model, learner, d, alpha, rngs):
     CALLS.append((d, alpha.tolist(), len(rngs)))
+    time.sleep(learner.seconds)
     steps = np.round(alpha * RATE).astype(int)
     noise = np.stack([rng.standard_normal(steps[-1]) for rng in rngs]) / np.sqrt(RATE * d)
     if np.any(noise[:, 0] * np.sqrt(RATE * d) > learner.limit):
