@@ -128,3 +128,13 @@ def test_references():
 def test_a_path_must_be_an_axis():
     with pytest.raises(ValueError, match="path = 't' is not allowed: path must be an axis of Left: alpha"):
         sv.simulation(Left, Own, path="t")
+
+
+def test_a_stream_is_data():
+    with pytest.raises(ValueError, match="stream=True and data=False exclude each other"):
+        sv.simulation(Left, Own, path="alpha", stream=True, data=False)
+
+
+def test_what_an_algorithm_asks_for_is_off_unless_told():
+    entry = find_simulation(Left(), sv.AMP())
+    assert (entry.path, entry.stream, entry.data, entry.together) == (None, False, True, False)

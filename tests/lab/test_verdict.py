@@ -69,6 +69,14 @@ def test_more_points_need_more_evidence():
     assert many.high - many.low > 1.5 * (alone.high - alone.low) and alone.value == many.value
 
 
+def test_points_that_are_the_same_runs_do_not_multiply_the_evidence():
+    """Along a path every point may see the same deviation: that is said to differ no more often than one point is."""
+    right = [word(runs(1.0, 0.05, 8, seed), 1.0, points=20) for seed in range(1000)]
+    assert right.count(DIFFERS) <= LEVEL * len(right)  # if the twenty points are one, their word is that of one
+    wrong = [word(runs(1.0, 0.02, 8, seed), 1.1, points=20) for seed in range(300)]
+    assert AGREES not in wrong  # nor does a wrong theory agree for being seen twenty times
+
+
 def test_an_uncertain_theory_or_a_small_dimension_is_named_as_the_reason():
     reading = read(runs(1.0, 0.01, 16), np.ones(16, bool))
     assert "the dimension is too small" in judge(1.0, reading, 0.1, 0.1, shift=0.1).reason

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from toys import ridge as toy
 from toys.axes import LeastSquares, LinearModel, OnlineLeastSquares, OnlineRegression
+from toys.chain import CALLS, Alone, Chain
 from toys.probes import ANSWER, Probe, Spiked
 
 import solvable as sv
 from solvable.core import registry
-from solvable.verbs.simulate import generators
+from solvable.verbs.simulate import generators, simulate_many
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 
@@ -200,6 +201,124 @@ def test_a_stream_is_needed_where_it_is_asked_for():
     sv.simulation(Dry, STEPS.__class__, path="alpha", stream=True)(lambda *_: None)
     with pytest.raises(sv.NotSimulable, match=r"Dry has no stream: define `stream\(rng, d, \*\*axes\)` on the model"):
         sv.simulate(Dry(), STEPS, d=10, alpha=1.0)
+
+
+# --- runs without data, and of several seeds together
+
+
+@pytest.fixture
+def calls():
+    CALLS.clear()
+    return CALLS
+
+
+@pytest.fixture
+def more_pairs(monkeypatch):
+    """Pairs that are registered until the test ends."""
+    monkeypatch.setattr(registry, "_simulations", dict(registry._simulations))
+
+
+class Dreamt(OnlineRegression):
+    """A model that has nothing to draw."""
+
+    sample, stream = sv.Model.sample, sv.Model.stream
+
+
+def test_a_run_without_data_draws_nothing_and_costs_the_same_at_any_size(calls):
+    run = sv.simulate(Dreamt(), Chain(), d=10**12, seed=1, alpha=PATH)
+    assert run["estimation_error"].shape == (3,) and calls == [(10**12, PATH.tolist(), 1)]
+    np.testing.assert_allclose(
+        run["estimation_error"], sv.predict(Dreamt(), Chain(), alpha=PATH)["estimation_error"], atol=1e-5
+    )
+
+
+def test_without_data_an_algorithm_is_told_the_axes_that_it_does_not_follow(calls):
+    found = sv.simulate(ONLINE, Alone(), d=10**12, alpha=1.5)
+    assert calls == [(10**12, [1.5], 1)]
+    assert found["estimation_error"] == pytest.approx(
+        sv.predict(ONLINE, Chain(), alpha=1.5)["estimation_error"], abs=1e-5
+    )
+
+
+def test_without_data_and_without_size(more_pairs):
+    seen = []
+
+    class Nothing(sv.Learner):
+        pass
+
+    @sv.simulation(LinearModel, Nothing, path="n", data=False)
+    def _(model, learner, size, n, rng, p):
+        seen.append((size, n.tolist(), p))
+        return sv.Outcome({"estimation_error": n / p})
+
+    assert sv.simulate(LinearModel(), Nothing(), n=[2, 4], p=2)["estimation_error"].tolist() == [1.0, 2.0]
+    assert seen == [(None, [2.0, 4.0], 2.0)]
+
+
+@pytest.mark.parametrize("learner", [Chain(), STEPS, Alone(), RIDGE])
+def test_the_runs_of_many_seeds_are_those_of_each(learner):
+    alpha = PATH if learner in (Chain(), STEPS) else 1.5
+    seeds = [3, 0, 2**100]
+    found = simulate_many(ONLINE, learner, 20, seeds, alpha=alpha)
+    for seed, outcome in zip(seeds, found, strict=True):
+        alone = sv.simulate(ONLINE, learner, d=20, seed=seed, alpha=alpha)
+        assert outcome.path == alone.path and outcome.seconds > 0
+        np.testing.assert_array_equal(outcome["estimation_error"], alone["estimation_error"])
+        np.testing.assert_array_equal(outcome.converged, alone.converged)
+    assert simulate_many(ONLINE, learner, 20, [], alpha=alpha) == []
+
+
+def test_runs_together_are_one_call_and_do_not_depend_on_their_company(calls):
+    whole = simulate_many(ONLINE, Chain(), 20, range(5), alpha=PATH)
+    part = simulate_many(ONLINE, Chain(), 20, [4, 1], alpha=PATH[:2])
+    assert [seeds for _, _, seeds in calls] == [5, 2]
+    for seed, outcome in zip((4, 1), part, strict=True):
+        np.testing.assert_array_equal(outcome["estimation_error"], whole[seed]["estimation_error"][:2])
+
+
+def test_runs_together_see_the_data_of_their_seeds(more_pairs):
+    class Means(sv.Learner):
+        pass
+
+    @sv.simulation(toy.Regression, Means, together=True)
+    def _(model, learner, data, rngs):
+        assert len(data) == len(rngs)
+        return [toy.score(each.X.T @ each.y, each.truth[:, 0]) for each in data]
+
+    for found, seed in zip(simulate_many(MODEL, Means(), 20, [5, 2], alpha=1.5), (5, 2), strict=True):
+        assert found.metrics == sv.simulate(MODEL, toy.Mean(), d=20, seed=seed, alpha=1.5).metrics
+
+
+def test_what_runs_together_return_is_checked_one_by_one(monkeypatch):
+    answer = []
+    changed = dataclasses.replace(registry.find_simulation(ONLINE, Chain()), function=lambda *_: answer[0])
+    monkeypatch.setitem(registry._simulations, (OnlineRegression, Chain), changed)
+
+    def ask():
+        return simulate_many(ONLINE, Chain(), 20, [0, 1], alpha=PATH)
+
+    good, bad = sv.Outcome({"overlap": np.ones(3)}), sv.Outcome({"overlap": np.array([1.0, np.nan, 1.0])})
+    answer[:] = [[good, bad]]
+    assert [found.converged.tolist() for found in ask()] == [[True] * 3, [True, False, True]]
+    for wrong, message in [
+        (good, "OnlineRegression x Chain algorithm must return a list of 2 Outcomes, one a seed; got Outcome"),
+        ([good], "must return a list of 2 Outcomes, one a seed; got 1 of them"),
+        ([good, 3.0], "must return an Outcome; got float"),
+    ]:
+        answer[:] = [wrong]
+        with pytest.raises(TypeError, match=message):
+            ask()
+    answer[:] = [[good, sv.Outcome({"overlap": np.ones(2)})]]
+    with pytest.raises(ValueError, match=r"returned overlap of shape \(2,\) for 3 points"):
+        ask()
+
+
+def test_a_keyword_that_is_no_axis_is_named():
+    with pytest.raises(ValueError, match="unknown axis seeds: Regression takes alpha"):
+        sv.simulate(MODEL, RIDGE, d=10, alpha=1.0, seeds=3)
+
+
+# --- streams
 
 
 @pytest.mark.parametrize("target", ["abs(z)", "sign(z1*z2)"])

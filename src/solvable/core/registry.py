@@ -11,6 +11,9 @@ A pair is filled by one decorator on a function, which names the publications be
     @simulation(MyModel, MyOnlineLearner, path="alpha", stream=True)
     def _(model, learner, stream, alpha, rng): ...    # -> Outcome, one run seen at every alpha of an increasing array
 
+    @simulation(MyModel, MyReducedLearner, path="alpha", data=False, together=True)
+    def _(model, learner, d, alpha, rngs): ...        # -> list of Outcomes, one a generator, from the size alone
+
     @thresholds_of(MyModel)
     def _(model): ...                                 # -> dict[str, float]
 
@@ -50,12 +53,15 @@ class SimulationEntry:
     """A registered algorithm.
 
     `path` is the axis along which one run answers a whole array of values, None for a run at a single point; `stream`
-    says that the algorithm is given `model.stream` instead of what `model.sample` drew.
+    says that the algorithm is given `model.stream` instead of what `model.sample` drew, and `data` is False if it is
+    given neither, but the size; `together` says that it makes the runs of several seeds at once.
     """
 
     function: Callable[..., Any]
     path: str | None = None
     stream: bool = False
+    data: bool = True
+    together: bool = False
     references: tuple[str | Publication, ...] = ()
 
 
@@ -93,6 +99,8 @@ def simulation(
     *,
     path: str | None = None,
     stream: bool = False,
+    data: bool = True,
+    together: bool = False,
     references: References = (),
 ):
     """Register the algorithm of a pair: `function(model, learner, data, rng) -> Outcome`.
@@ -101,14 +109,26 @@ def simulation(
     `function(model, learner, data, values, rng)` with an increasing array of them, each metric of its outcome has an
     entry for each value, and neither the data nor the seed depends on the axis. With `stream`, data is the model's
     `Stream` of fresh samples.
+
+    With `data=False` nothing is drawn: for an algorithm that follows a few overlaps instead of d weights. In the place
+    of the data the function is given the size, None for a model without one, and by keyword the axes other than `path`,
+    which the data would have told: `function(model, learner, d, values, rng, **axes)`.
+
+    With `together` the function makes the runs of several seeds at once: it is given a list of generators, and of data
+    unless there are none, one a seed, and returns a list of outcomes in their order. Outcomes must not depend on which
+    other seeds are computed with them, nor on how many: a run has to be reproducible from its own seed. So each run
+    draws from its own generator only.
     """
+    if stream and not data:
+        raise ValueError("stream=True and data=False exclude each other: a stream is data.")
     if path is not None and path not in model.axis_names:
         raise bad_parameter(
             "path", path, f"an axis of {model.__name__}: {', '.join(model.axis_names) or 'it has none'}"
         )
 
     def register(function):
-        _simulations[model, learner] = SimulationEntry(function, path, stream, check_references(references))
+        known = check_references(references)
+        _simulations[model, learner] = SimulationEntry(function, path, stream, data, together, known)
         return function
 
     return register

@@ -2,7 +2,8 @@ r"""Whether runs agree with theory: one rule for every comparison, which cannot 
 
 Runs at one point give an interval $[l, u]$ for what they measure: mean and Student's t, $\bar x \pm t\,s/\sqrt n$, or
 for runs in two groups the median with an interval of order statistics. Its chance of missing is `LEVEL`, divided by the
-number of points that are compared together. With $r$ what the comparison cannot resolve (a dimension that is finite, an
+number of points that are compared together (Bonferroni), which holds however the points depend on each other: along a
+path they are the same runs. With $r$ what the comparison cannot resolve (a dimension that is finite, an
 algorithm that stops, a theory that is computed), the runs *reject* a value $x$ if
 
 $$x < l - r \quad\text{or}\quad x > u + r .$$

@@ -1,9 +1,9 @@
-"""`simulate`: one run of a learner's algorithm on a model, at finite size."""
+"""`simulate`: one run of a learner's algorithm on a model, at finite size; `simulate_many`: one for each seed."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,29 +31,44 @@ def simulate(model: Model, learner: Learner, d: int | None = None, seed: int = 0
     given the same seed see the same data, and a run is reproducible from its arguments. `Outcome.seconds` times the
     algorithm, not the sampling. An outcome with a metric that is not finite is not marked converged.
     """
+    (outcome,) = simulate_many(model, learner, d, [seed], **axes)
+    return outcome
+
+
+def simulate_many(model: Model, learner: Learner, d: int | None, seeds: Sequence[int], /, **axes: Any) -> list[Outcome]:
+    """What `simulate` gives for each of the seeds, by one call if the algorithm makes several runs `together`.
+
+    The `seconds` of runs that were made together are equal shares of the time they took.
+    """
     check_model(model)
     check_learner(learner)
     entry = looked_up(find_simulation, model, learner)
     size, axes = _size(model, d, axes)
-    seed = check_count("seed", seed, least=0, most=2**128 - 1)
+    seeds = [check_count("seed", seed, least=0, most=2**128 - 1) for seed in seeds]
     values, point = (None, check_point(model, axes)) if entry.path is None else check_path(model, axes, entry.path)
     drop_programs()
-    sampler, whose = _sampler(entry, model), pair_name(model, learner)
-    data_rng, algorithm_rng = generators(seed, size, point)
+    draw, sizes = _sampler(entry, model), () if size is None else (size,)
+    along = () if values is None else (np.array(values, ndmin=1),)
+    count = None if values is None or values.ndim == 0 else len(values)
+    whose = pair_name(model, learner)
 
     @float64
-    def run() -> tuple[Any, float]:
-        data = sampler(data_rng, **point) if size is None else sampler(data_rng, size, **point)
-        along = () if values is None else (np.array(values, ndmin=1),)
+    def run(seeds: Sequence[int]) -> list[Outcome]:
+        """One call of the algorithm: for all the seeds together, or for a single one."""
+        drawing, running = zip(*(generators(seed, size, point) for seed in seeds), strict=True)
+        data: Any = [draw(rng, *sizes, **point) for rng in drawing] if entry.data else size
+        rngs: Any = list(running)
+        if not entry.together:
+            data, rngs = data[0] if entry.data else size, rngs[0]
+        others = {} if entry.data else point
         start = time.perf_counter()
-        outcome = entry.function(model, learner, data, *along, algorithm_rng)
-        return outcome, time.perf_counter() - start
+        found = entry.function(model, learner, data, *along, rngs, **others)
+        seconds = (time.perf_counter() - start) / len(seeds)
+        outcomes = _listed(found, len(seeds), whose) if entry.together else [found]
+        return [checked_outcome(_checked(one, whose), seconds, whose, entry.path, count) for one in outcomes]
 
-    outcome, seconds = run()
-    if not isinstance(outcome, Outcome):
-        raise TypeError(f"the {whose} algorithm must return an Outcome; got {type(outcome).__name__}.")
-    count = None if values is None or values.ndim == 0 else len(values)
-    return checked_outcome(outcome, seconds, whose, entry.path, count)
+    calls = [seeds] if entry.together and seeds else [[seed] for seed in seeds]
+    return [outcome for call in calls for outcome in run(call)]
 
 
 def generators(seed: int, size: int | None, point: dict[str, float]) -> tuple[np.random.Generator, np.random.Generator]:
@@ -81,7 +96,21 @@ def _size(model: Model, d: Any, axes: dict[str, Any]) -> tuple[int | None, dict[
 
 def _sampler(entry: SimulationEntry, model: Model) -> Callable[..., Any]:
     name, what = ("stream", "stream") if entry.stream else ("sample", "sampler")
-    if getattr(type(model), name) is getattr(Model, name):
+    if entry.data and getattr(type(model), name) is getattr(Model, name):
         takes = ", ".join(filter(None, ("rng", model.size, "**axes")))
         raise NotSimulable(f"{type(model).__name__} has no {what}: define `{name}({takes})` on the model.")
     return getattr(model, name)
+
+
+def _listed(found: Any, count: int, whose: str) -> list[Any]:
+    """What an algorithm that makes several runs together returned for `count` seeds."""
+    if not isinstance(found, (list, tuple)) or len(found) != count:
+        got = f"{len(found)} of them" if isinstance(found, (list, tuple)) else type(found).__name__
+        raise TypeError(f"the {whose} algorithm must return a list of {count} Outcomes, one a seed; got {got}.")
+    return list(found)
+
+
+def _checked(found: Any, whose: str) -> Outcome:
+    if not isinstance(found, Outcome):
+        raise TypeError(f"the {whose} algorithm must return an Outcome; got {type(found).__name__}.")
+    return found

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import nullcontext
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 from toys import axes
 from toys import ridge as toy
+from toys.chain import CALLS, Chain
 
 import solvable as sv
+from solvable.core import registry
 from solvable.lab.grid.crews import WorkersLost
 from solvable.lab.grid.plan import with_field
 from solvable.lab.plots.style import axis_label
+from solvable.verbs.simulate import simulate_many
 
 MODEL, RIDGE = toy.Regression(noise=0.25), toy.Ridge(penalty=0.5)
 GRID = np.array([0.5, 1.0, 2.0])
@@ -234,7 +239,8 @@ STEPS = axes.OnlineLeastSquares(0.5)
 
 def test_one_run_answers_a_whole_line_of_a_path(monkeypatch):
     calls = []
-    monkeypatch.setattr("solvable.lab.grid.results.simulate", lambda *a, **k: calls.append(k) or sv.simulate(*a, **k))
+    spied = lambda *a, **k: calls.append(k) or simulate_many(*a, **k)  # noqa: E731
+    monkeypatch.setattr("solvable.lab.grid.results.simulate_many", spied)
     alpha = np.array([2.0, 0.5, 1.0])  # not in order
     curve = sv.learning_curve(ONLINE, STEPS, alpha=alpha, d=40, seeds=2)
     assert len(calls) == 2 and calls[0]["alpha"].tolist() == [0.5, 1.0, 2.0]
@@ -265,6 +271,58 @@ def test_a_path_in_a_store(tmp_path):
     curve = sv.learning_curve(ONLINE, STEPS, alpha=[0.5, 1.0, 1.5, 2.0], d=40, seeds=2)
     np.testing.assert_allclose(again.simulation("estimation_error"), curve.simulation("estimation_error"), rtol=1e-12)
     assert axis_label(curve, "alpha") == axis_label(again, "alpha") == r"$\alpha$ = $n/d$"
+
+
+@pytest.fixture
+def calls():
+    CALLS.clear()
+    return CALLS
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+def test_runs_of_several_seeds_are_made_together(calls, threads):
+    alpha = np.array([2.0, 0.5, 1.0])
+    with ThreadPoolExecutor(threads) if threads else nullcontext() as executor:
+        curve = sv.learning_curve(ONLINE, Chain(), alpha=alpha, d=10**6, seeds=20, executor=executor)
+    assert sorted(calls) == [(10**6, [0.5, 1.0, 2.0], 4), (10**6, [0.5, 1.0, 2.0], 16)]
+    error = curve.simulation("estimation_error").values[0]
+    for k in (0, 15, 16, 19):
+        path = sv.simulate(ONLINE, Chain(), d=10**6, seed=k, alpha=np.sort(alpha))["estimation_error"]
+        np.testing.assert_array_equal(error[:, k], path[[2, 0, 1]])
+    assert curve.dataset["consistent_simulation"].all() and curve.dataset["converged_simulation"].all()
+    assert curve.agreement("estimation_error").word == "agrees"
+
+
+def test_a_diagram_of_runs_that_are_made_together(calls):
+    diagram = sv.phase_diagram(ONLINE, Chain(), x=("alpha", [0.5, 1.0]), y=("step", [0.2, 0.8]), d=30, seeds=3)
+    assert calls == [(30, [0.5, 1.0], 3)] * 2
+    path = sv.simulate(ONLINE, Chain(0.8), d=30, seed=2, alpha=np.array([0.5, 1.0]))["estimation_error"]
+    np.testing.assert_array_equal(diagram.simulation("estimation_error")[0, :, 1, 2], path)
+
+
+def test_a_seed_that_raises_does_not_take_the_others_with_it():
+    whole = sv.learning_curve(ONLINE, Chain(), alpha=[0.5, 1.0], d=30, seeds=16).simulation("estimation_error")
+    curve = sv.learning_curve(ONLINE, Chain(limit=1.0), alpha=[0.5, 1.0], d=30, seeds=16)
+    lost = curve.dataset["failed"].values[0] == "ArithmeticError: a run begins too high"
+    assert 0 < lost[0].sum() < 16 and (lost[0] == lost[1]).all()
+    found = curve.simulation("estimation_error").values[0]
+    np.testing.assert_array_equal(found, np.where(lost, np.nan, whole.values[0]))
+    with pytest.raises(ArithmeticError, match="a run begins too high"):
+        sv.learning_curve(ONLINE, Chain(limit=-10.0), alpha=[0.5, 1.0], d=30, seeds=16)
+
+
+def test_theory_is_asked_once_for_a_line_and_point_by_point_for_a_store(tmp_path, monkeypatch):
+    asked = []
+    entry = registry.find_theory(ONLINE, Chain())
+    spied = dataclasses.replace(
+        entry, function=lambda m, c, alpha: asked.append(len(alpha)) or entry.function(m, c, alpha)
+    )
+    monkeypatch.setitem(registry._theories, (axes.OnlineRegression, Chain), spied)
+    curve = sv.learning_curve(ONLINE, Chain(), alpha=[2.0, 0.5, 1.0])
+    assert asked == [3]
+    stored = sv.sweep(ONLINE, Chain(), store=tmp_path, alpha=[2.0, 0.5, 1.0])
+    assert asked == [3, 1, 1, 1]
+    np.testing.assert_allclose(stored["estimation_error"], curve["estimation_error"], rtol=1e-12)
 
 
 LINEAR = axes.LinearModel()

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from toys import learners as sweep_toys
 from toys import ridge as toy
+from toys.axes import OnlineRegression
+from toys.chain import Chain
 from toys.learners import records, results, wait_until
 
 import solvable as sv
@@ -103,6 +105,36 @@ def test_a_point_that_kills_its_worker_fails_alone(tmp_path, monkeypatch, proces
     assert curve.dataset["status"].values[0].tolist() == [0] * 15 + [-3]
     np.testing.assert_array_equal(curve["overlap"][0, :15], alpha[:15] / 2)
     assert "a worker died" in (tmp_path / "sweep.log").read_text() and active_children() == []
+
+
+class Selective(Mortal):
+    """One that breaks at a seed, and says of how many seeds and points each task was."""
+
+    def __init__(self, deadly: int):
+        super().__init__(deadly)
+        self.tasks = []
+
+    def submit(self, fn, /, *args, **kwargs):
+        future = Future()
+        tasks = pickle.loads(args[0]) if fn is compute_packed else []
+        self.tasks += [len(task.alone) for task in tasks]
+        if any(point.seed == self.deadly for task in tasks for point in task.points):
+            future.set_exception(BrokenProcessPool("a process ended"))
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def test_a_seed_that_kills_its_worker_fails_alone(tmp_path, monkeypatch):
+    pool = Selective(5)
+    monkeypatch.setattr(crews, "process_pool", lambda workers: pool)
+    monkeypatch.setattr(pool, "shutdown", lambda **_: None)
+    curve = sv.sweep(OnlineRegression(), Chain(), store=tmp_path, alpha=[0.5, 1.0], d=30, seeds=20, workers=2)
+    lost = np.isnan(curve.simulation("estimation_error").values[0])
+    assert lost.sum() == 2 and lost[:, 5].all()
+    assert sorted(count for count in pool.tasks if count > 1) == [4, 16, 16]
+    (error, _) = status(tmp_path).errors
+    assert "seed = 5: no worker could compute it, 3 times" in error
 
 
 @pytest.mark.sampled(3)

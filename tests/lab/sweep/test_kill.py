@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from toys import learners as sweep_toys
 from toys import ridge as toy
+from toys.axes import OnlineRegression
+from toys.chain import CALLS, Chain
 from toys.learners import alive, children, records, results, start, wait_until
 
 import solvable as sv
@@ -31,6 +33,11 @@ def sweep(folder, workers, seconds, alphas):
     learners = [sweep_toys.Slow(float(seconds)), toy.Ridge()]
     sv.sweep(toy.Regression(), learners, store=folder, alpha=alpha, noise=[0.1, 0.2], d=10, seeds=4,
              workers=int(workers))
+
+def together(folder, workers, seconds, seeds):
+    from toys import axes, chain
+    sv.sweep(axes.OnlineRegression(), chain.Chain(seconds=float(seconds)), store=folder, alpha=[0.5, 1.0, 2.0],
+             d=10**6, seeds=int(seeds), workers=int(workers))
 """
 ONCE = (
     SWEEP
@@ -50,7 +57,8 @@ warnings.simplefilter("ignore")
 for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        sweep(*line.split("|"))
+        kind, *arguments = line.split("|")
+        globals()[kind](*arguments)
         os._exit(0)
     print(child, flush=True)
 """
@@ -93,8 +101,8 @@ class Forked:
     def __init__(self):
         self.parent = start(NURSERY, stdin=subprocess.PIPE, extra={"OPENBLAS_NUM_THREADS": "1"})
 
-    def __call__(self, *arguments) -> int:
-        self.parent.stdin.write("|".join(map(str, arguments)) + "\n")
+    def __call__(self, *arguments, kind="sweep") -> int:
+        self.parent.stdin.write("|".join(map(str, (kind, *arguments))) + "\n")
         self.parent.stdin.flush()
         return int(self.parent.stdout.readline())
 
@@ -174,6 +182,40 @@ def test_points_are_there_as_soon_as_they_are_done(tmp_path, forked):
     os.kill(process, signal.SIGKILL)
     written = sorted(path.stat().st_mtime for path in tmp_path.glob("points/*/*.json"))
     assert np.median(np.diff(written)) > 0.1, "one by one, not in batches"
+
+
+def test_runs_that_are_made_together_are_killed_and_resumed(tmp_path, forked):
+    process = forked(tmp_path / "killed", 1, 0.3, 80, kind="together")
+    assert wait_until(lambda: count(tmp_path / "killed") >= 3 + 16 * 3, 1800)
+    os.kill(process, signal.SIGKILL)
+    assert wait_until(lambda: not alive(process) and not status(tmp_path / "killed").running, 1800)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "killed").glob("points/*/*.json")}
+    assert status(tmp_path / "killed").left > 0
+    CALLS.clear()
+    for folder in (tmp_path / "killed", tmp_path / "whole"):
+        sv.sweep(OnlineRegression(), Chain(seconds=0.3), store=folder, alpha=[0.5, 1.0, 2.0], d=10**6, seeds=80)
+    assert all(path.stat().st_mtime_ns == modified for path, modified in kept.items())
+    assert len(CALLS) <= 4 + 5 and results(tmp_path / "killed") == results(tmp_path / "whole")
+
+
+def test_a_task_with_some_of_its_points_missing_is_one_call_for_what_is_needed(tmp_path):
+    def run(alpha, seeds):
+        CALLS.clear()
+        sv.sweep(OnlineRegression(), Chain(), store=tmp_path, alpha=alpha, d=10**6, seeds=seeds)
+        return CALLS
+
+    assert run([0.5, 2.0], 6) == [(10**6, [0.5, 2.0], 6)]
+    before = results(tmp_path)
+    assert run([0.5, 2.0], 6) == []
+    assert run([0.5, 1.0, 2.0], 6) == [(10**6, [1.0], 6)]  # a longer grid
+    assert run([0.5, 1.0, 2.0], 8) == [(10**6, [0.5, 1.0, 2.0], 2)]  # more seeds
+    lost = [(2, 0.5), (4, 2.0)]  # as if killed before they were written
+    for id, record in records(tmp_path).items():
+        if (record["point"].get("seed"), record["point"]["axes"]["alpha"]) in lost:
+            (tmp_path / "points" / id[:2] / f"{id}.json").unlink()
+    assert run([0.5, 1.0, 2.0], 8) == [(10**6, [0.5, 2.0], 2)]
+    after = results(tmp_path)
+    assert before.items() <= after.items() and len(after) == 3 * (1 + 8)
 
 
 @pytest.mark.parametrize(

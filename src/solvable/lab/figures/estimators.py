@@ -18,7 +18,10 @@ RESAMPLES = 400
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
-    """Outcomes of one scalar at dimension d: `values[i, k]` is what run k gave at `alpha[i]`, NaN for nothing."""
+    """Outcomes of one scalar at dimension d: `values[i, k]` is what run k gave at `alpha[i]`, NaN for nothing.
+
+    Error bars take runs at different alpha for independent: those of a learner that follows alpha are not.
+    """
 
     d: int
     alpha: np.ndarray

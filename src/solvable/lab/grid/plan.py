@@ -25,6 +25,10 @@ from solvable.core.registry import find_simulation, find_theory, find_thresholds
 from solvable.lab.grid.labels import labels, titles
 from solvable.lab.grid.points import SCHEMA, Point, Task, digest, dumped, identity
 
+TOGETHER = 16
+"""The most seeds in a task of a pair that makes several runs together: few enough for workers to share, and for a kill
+to cost little."""
+
 
 @dataclasses.dataclass(frozen=True)
 class GridAxis:
@@ -110,6 +114,7 @@ class _Builder:
         self._learners: dict[tuple[Any, ...], _Made] = {}
         self._described: dict[Any, dict[str, Any]] = {}
         self._lines: dict[Any, list[Point]] = {}
+        self._company = {seed: k // TOGETHER for k, seed in enumerate(plan.seeds)}
 
     def layout(self) -> Layout:
         plan = self.plan
@@ -154,16 +159,17 @@ class _Builder:
             return point.id, None
         if point.seed is None:
             return (model.number, learner.number), None
-        path = find_simulation(model.what, learner.what).path
-        if path is None:
+        entry = find_simulation(model.what, learner.what)
+        if entry.path is None and not entry.together:
             return point.id, None
-        others = (value for name, value in point.axes.items() if name != path)
-        return (model.number, learner.number, point.d, point.seed, *others), path
+        others = (value for name, value in point.axes.items() if name != entry.path)
+        seeds = self._company[point.seed] if entry.together else point.seed
+        return (model.number, learner.number, point.d, seeds, *others), entry.path
 
     def _tasks(self) -> Iterator[Task]:
         for (_, path), points in self._lines.items():
             if path is not None:
-                points = sorted(points, key=lambda point: point.axes[path])
+                points = sorted(points, key=lambda point: (point.seed, point.axes[path]))
             theory = points[0].seed is None and points[0].learner is not None
             yield Task(tuple(points), theory and self.plan.lines, path)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import hashlib
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -61,10 +62,10 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Task:
-    """Points that one call computes: a single one, or a line of them that differ in their axes only.
+    """Points that one call computes: a single one, or several that differ in their axes or in their seeds only.
 
-    A `line` is theory that is asked for all its values at once. A run along the axis `path` is one run that is seen at
-    all of them, in increasing order.
+    A `line` is theory that is asked for all values of its axes at once. A run along the axis `path` is one run that is
+    seen at all of its values. The runs of several seeds are made together; their points come seed by seed.
     """
 
     points: tuple[Point, ...]
@@ -73,8 +74,14 @@ class Task:
 
     @property
     def first(self) -> Point:
-        """One of the points, for what they share: model, learner, size, seed and group."""
+        """One of the points, for what they share: model, learner, size and group, and whether they have seeds."""
         return self.points[0]
+
+    @property
+    def alone(self) -> list[Task]:
+        """The same points in the same order, as tasks of one seed each."""
+        parts = (tuple(points) for _, points in itertools.groupby(self.points, key=lambda point: point.seed))
+        return [dataclasses.replace(self, points=points) for points in parts]
 
 
 def identity(value: Any, name: str) -> Any:

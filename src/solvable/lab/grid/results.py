@@ -14,7 +14,7 @@ from solvable.core.results import Outcome, Prediction
 from solvable.lab.grid.points import Point, Task
 from solvable.numerics.blas import single_thread
 from solvable.verbs.predict import predict
-from solvable.verbs.simulate import simulate
+from solvable.verbs.simulate import simulate_many
 from solvable.verbs.thresholds import thresholds
 
 DETAILS = ("iterations", "consistent")
@@ -29,12 +29,7 @@ def results_of(task: Task) -> list[dict[str, Any]]:
             return [{"thresholds": dict(thresholds(point.model))}]
     if point.seed is None:
         return _predictions(task, point.learner)
-    axes: dict[str, Any] = dict(point.axes)
-    if task.path is not None:
-        axes[task.path] = np.array([each.axes[task.path] for each in task.points])
-    found = run_once(point.model, point.learner, point.d, point.seed, axes)
-    values = {"metrics": found.metrics, "converged": found.converged, "seconds": found.seconds} | found.details
-    return [values] if task.path is None else _split(values, len(task.points))
+    return _runs(task, point.learner)
 
 
 def run_once(model: Model, learner: Learner, d: int | None, seed: int, axes: dict[str, Any]) -> Outcome:
@@ -42,9 +37,30 @@ def run_once(model: Model, learner: Learner, d: int | None, seed: int, axes: dic
 
     It uses one BLAS thread, so that its rounding is the same in any process.
     """
-    size: dict[str, Any] = {} if model.size is None else {model.size: d}
+    (found,) = _run_each(model, learner, d, [seed], axes)
+    return found
+
+
+def _runs(task: Task, learner: Learner) -> list[dict[str, Any]]:
+    """One call for all seeds and all values along the path, also those that only some of the seeds miss."""
+    point, path = task.first, task.path
+    seeds = list(dict.fromkeys(each.seed for each in task.points))
+    axes: dict[str, Any] = dict(point.axes)
+    along = [] if path is None else sorted({each.axes[path] for each in task.points})
+    if path is not None:
+        axes[path] = np.array(along)
+    found: dict[Any, dict[Any, Any]] = {}
+    for seed, run in zip(seeds, _run_each(point.model, learner, point.d, seeds, axes), strict=True):
+        values = {"metrics": run.metrics, "converged": run.converged, "seconds": run.seconds} | run.details
+        found[seed] = values if path is None else dict(zip(along, _split(values, len(along)), strict=True))
+    return [found[each.seed] if path is None else found[each.seed][each.axes[path]] for each in task.points]
+
+
+def _run_each(model: Model, learner: Learner, d: int | None, seeds: Any, axes: dict[str, Any]) -> list[Outcome]:
+    renamed = {} if model.size in (None, "d") else {model.size: d}
     with single_thread():
-        return simulate(model, learner, seed=seed, **size, **axes).light(DETAILS)
+        found = simulate_many(model, learner, None if renamed else d, seeds, **renamed, **axes)
+    return [outcome.light(DETAILS) for outcome in found]
 
 
 def _predictions(task: Task, learner: Learner) -> list[dict[str, Any]]:

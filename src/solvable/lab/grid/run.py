@@ -23,7 +23,8 @@ BUDGET = 0.2
 PATIENCE = 2.0
 """Seconds after which the loop looks for new workers."""
 ATTEMPTS = 3
-"""A task is tried with others of its group, then by itself, then while nothing else runs; then it has failed."""
+"""A task is tried with others of its group, then by itself, then seed by seed while nothing else runs; then it has
+failed."""
 
 
 class Keeper:
@@ -223,9 +224,13 @@ class _Loop:
         """The worker died with this batch: its tasks are tried again, until one is found guilty."""
         for task in batch.tasks:
             self.deaths[task] += 1
-            if self.deaths[task] < ATTEMPTS:
-                last = self.deaths[task] == ATTEMPTS - 1
-                (self.queue.alone if last else self.queue.singly).append(task)
+            if self.deaths[task] < ATTEMPTS - 1:
+                self.queue.singly.append(task)
+                continue
+            if self.deaths[task] == ATTEMPTS - 1:
+                for part in task.alone:
+                    self.deaths[part] = ATTEMPTS - 1
+                    self.queue.alone.append(part)
                 continue
             message = f"no worker could compute it, {ATTEMPTS} times: {type(error).__name__}: {error}"
             for point in task.points:
