@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-_KEPT = 2**26
+_KEPT = 2**24
 """Bytes up to which a set of points is kept for the next one who asks for it."""
 
 
