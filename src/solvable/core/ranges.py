@@ -39,12 +39,15 @@ _NAMED = {
     "rank": UNIT,
     "active_fraction": UNIT,
     "classification_error": UNIT,
+    "norm": NOT_NEGATIVE,
     "replicon": Range(floor=1e-5),
 }
 
 
 def usual_range(metric: str) -> Range:
     """The range of a metric by its name: errors are not negative, cosines lie between -1 and 1, shares below 1."""
+    if metric.startswith("share_"):
+        return UNIT
     return _NAMED.get(metric, NOT_NEGATIVE if metric.endswith("_error") else Range())
 
 
