@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
+    from solvable.models.index.dynamics import BatchGD as BatchGD
+    from solvable.models.index.dynamics import Extragradient as Extragradient
+    from solvable.models.index.dynamics import OnlineSGD as OnlineSGD
+    from solvable.models.index.dynamics import RepeatedSGD as RepeatedSGD
     from solvable.models.matrix import BilinearSequence as BilinearSequence
     from solvable.models.matrix import GradientDescent as GradientDescent
     from solvable.models.matrix import Lazy as Lazy
@@ -96,6 +100,7 @@ _HOMES = {
         "QuadraticNetwork",
     ),
     "solvable.models.index.diagnosis": ("diagnose",),
+    "solvable.models.index.dynamics": ("BatchGD", "Extragradient", "OnlineSGD", "RepeatedSGD"),
     "solvable.priors.penalties": ("Lasso", "Ridge"),
     "solvable.targets.target": ("Target",),
     "solvable.verbs.optimize": ("Optimum", "optimize"),

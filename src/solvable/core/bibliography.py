@@ -60,6 +60,12 @@ BIBLIOGRAPHY = {
         1965,
         "J. ACM 12",
     ),
+    "arnaboldi2024repetita": Publication(
+        "Arnaboldi, Dandi, Krzakala, Pesce, Stephan",
+        "Repetita iuvant: data repetition allows SGD to learn high-dimensional multi-index functions",
+        2024,
+        "arXiv:2405.15459",
+    ),
     "arous2021online": Publication(
         "Ben Arous, Gheissari, Jagannath",
         "Online stochastic gradient descent on non-convex losses from high-dimensional inference",
@@ -201,6 +207,12 @@ BIBLIOGRAPHY = {
         2026,
         "arXiv:2606.28242",
     ),
+    "goldt2019dynamics": Publication(
+        "Goldt, Advani, Saxe, Krzakala, Zdeborová",
+        "Dynamics of stochastic gradient descent for two-layer neural networks in the teacher-student setup",
+        2019,
+        "NeurIPS, arXiv:1906.08632",
+    ),
     "gyorgyi1990first": Publication(
         "Györgyi",
         "First-order transition to perfect generalization in a neural network with binary synapses",
@@ -308,6 +320,12 @@ BIBLIOGRAPHY = {
         "Generalized approximate message passing for estimation with random linear mixing",
         2011,
         "ISIT, arXiv:1010.5141",
+    ),
+    "saad1995online": Publication(
+        "Saad, Solla",
+        "On-line learning in soft committee machines",
+        1995,
+        "Phys. Rev. E 52, 4225",
     ),
     "thrampoulidis2018precise": Publication(
         "Thrampoulidis, Abbasi, Hassibi",

@@ -26,7 +26,10 @@ import numpy as np
 from solvable.core.status import Status
 from solvable.engine.dynamics.moves import Move, Rates
 
-RTOL, ATOL = 1e-8, 1e-11
+TOLERANCE = 1e-8
+SAMPLED_TOLERANCE = 3e-5
+"""Relative to the overlaps, of the integration; averages at random points jump with the kinks of single points."""
+SPREAD = 2.5
 MAX_STEPS = 65_536
 LARGEST = 1e8
 """Overlaps beyond this have left: the flow of a network of polynomial activation can end in finite time."""
@@ -41,14 +44,17 @@ class Averages(NamedTuple):
 
 
 class Path(NamedTuple):
-    """M (k, p, r) and Q (k, p, p) at the times asked for, how far each may be off, how it ended, and its steps."""
+    """M (k, p, r) and Q (k, p, p) at the times asked for, how each ended, and the steps taken.
+
+    `others` are paths (M, Q) that are as good, to within the error of the averages.
+    """
 
     M: np.ndarray
     Q: np.ndarray
-    M_error: np.ndarray
-    Q_error: np.ndarray
+    others: list[tuple[np.ndarray, np.ndarray]]
     status: np.ndarray
     steps: int
+    tolerance: float
 
 
 Average = Callable[[Move, Rates, Any, Any, Any], Averages]
@@ -74,50 +80,43 @@ def follow(
     rules: list[Any],
     start: tuple[np.ndarray, np.ndarray],
     times: np.ndarray,
+    replicas: bool = False,
 ) -> Path:
     """The flow from `start` = (M, Q) seen at increasing `times`, by each of the rules.
 
-    `rules` are two or more rules of one kind. The first is the answer, and the others say how far it may be off, if
-    they are coarser; replicas of random rules are averaged, and their spread tells (`spread`).
+    The first of the `rules` is the answer, and the others, which are coarser, say how far it may be off. `replicas` of
+    a random rule are averaged instead, and their spread tells.
     """
     M0, Q0 = (jnp.asarray(part) for part in start)
     numbers = jax.tree.map(jnp.asarray, rates)
-    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times)) for rule in rules]
+    tolerance = jnp.asarray(SAMPLED_TOLERANCE if replicas else TOLERANCE)
+    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times), tolerance) for rule in rules]
     M, Q, ended, steps = (np.stack([np.asarray(one[k]) for one in found]) for k in range(4))
-    return _judged(M, Q, ended, steps, isinstance(rules[0], RandomRule))
+    return _judged(M, Q, ended, steps, replicas)
 
 
-class RandomRule(NamedTuple):
-    """Nodes of a rule that is one of several random replicas: base normal numbers (n, k), and labels where fixed."""
-
-    nodes: Any
-
-
-def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, random: bool) -> Path:
-    """One path from those of several rules, with its error and status at each time."""
-    count = M.shape[1]
-    if random:
-        answers = M.mean(0), Q.mean(0)
-        # Four replicas: three standard errors, with the factor of Student's t.
-        errors = [4.5 * part.std(0, ddof=1) / np.sqrt(len(part)) for part in (M, Q)]
+def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, replicas: bool) -> Path:
+    """One path from those of several rules, with others as good and its status at each time."""
+    flat = np.concatenate([part.reshape(*part.shape[:2], -1) for part in (M, Q)], axis=2)
+    finite = np.isfinite(flat).all((0, 2))
+    status = np.where(finite, Status.CONVERGED, Status.DIVERGED if np.any(ended == DIVERGED) else Status.MAX_STEPS)
+    M, Q = (np.where(finite[:, None, None], part, np.nan) for part in (M, Q))
+    if replicas:
+        # The mean of four; they are moved apart until the farthest is about three standard errors of it away, by
+        # Student's t.
+        centre = M.mean(0), Q.mean(0)
+        apart = [c + SPREAD * (part - c) for c, part in zip(centre, (M, Q), strict=True)]
+        others = list(zip(*apart, strict=True))
     else:
-        answers = M[0], Q[0]
-        errors = [np.abs(part[1:] - part[0]).max(0) for part in (M, Q)]
-    slack = 20 * RTOL
-    errors = [error + slack * (1 + np.abs(part)) for error, part in zip(errors, answers, strict=True)]
-    finite = np.isfinite(M).reshape(len(M), count, -1).all((0, 2)) & np.isfinite(Q).reshape(len(M), count, -1).all(
-        (0, 2)
-    )
-    left = np.any(ended == DIVERGED)
-    status = np.where(finite, Status.CONVERGED, Status.DIVERGED if left else Status.MAX_STEPS)
-    return Path(*answers, *errors, status, int(steps[0]))
+        centre, others = (M[0], Q[0]), list(zip(M[1:], Q[1:], strict=True))
+    return Path(*centre, others, status, int(steps[0]), SAMPLED_TOLERANCE if replicas else TOLERANCE)
 
 
 FINISHED, DIVERGED, UNFINISHED = 0, 1, 2
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: Any, times: Any) -> Any:
+def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: Any, times: Any, rtol: Any) -> Any:
     def field(t: Any, state: Any, args: Any) -> Any:
         M, Q = state
         return velocity(move, rates, average(move, rates, rule, M, Q), M, Q)
@@ -133,7 +132,7 @@ def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: 
         dt0=None,
         y0=(M0, Q0),
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL),
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol / 10),
         event=diffrax.Event(gone),
         max_steps=MAX_STEPS,
         throw=False,
