@@ -34,7 +34,7 @@ _EDGES = (-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0)
 """Ends of panels of h, in units of s, and of z."""
 _NODES = {1: 8, 2: 14, 3: 8}
 """Nodes of z: on each panel of one direction, on each piece of an axis of several."""
-_INNER, _STEP, _NOISE = 8, 0.35, {1: 12, 2: 8, 3: 6}
+_INNER, _STEP, _NOISE = 8, 0.3, {1: 16, 2: 10, 3: 6}
 _COARSER = 0.75
 _BLOCK = 64
 """Numbers of nodes are rounded up to this, so that targets share compiled programs."""
@@ -95,7 +95,9 @@ def _rule(target: Target, noise: float, move: Move, rates: Rates, fineness: floa
         weight, z = np.outer(weight, share).ravel(), np.repeat(z, len(xi), axis=0)
     breaks = np.broadcast_to(kinks, (len(y), len(kinks)))
     if not len(kinks):
-        return NeuronRule(z, y, weight, breaks, *normal_trapezoid(_STEP / fineness, 7.0))
+        return NeuronRule(
+            z, y, weight, breaks, *normal_trapezoid((_STEP if move.linear else _STEP / 2) / fineness, 7.0)
+        )
     if move.kind != PLAIN:
         breaks = np.concatenate([breaks, _moved_kinks(move, rates, kinks, y)], axis=1)
     return NeuronRule(z, y, weight, breaks, *gauss_legendre(round(_INNER * fineness)))

@@ -185,7 +185,8 @@ class Extragradient(OnlineSGD):
     $\tilde w_i = w_i + (\rho_0/d) F_i(y, h)\, x$ with $\rho_0$ = `extrapolation`, then $w_i \leftarrow w_i +
     (\gamma/d) F_i(y, \tilde h)\, x$: positive looks ahead, negative is sharpness-aware minimisation. The second
     gradient may be on a near-copy of the sample, $x' = s x + \sqrt{1 - s^2}\, x''$ with its own label and s =
-    `similarity`: 1 is the sample itself, 0 a fresh one, for which this is plain descent. [arnaboldi2024repetita]
+    `similarity`: 1 is the sample itself with its label, 0 a fresh one, for which this is plain descent. Near-copies
+    have label noise of their own. [arnaboldi2024repetita]
     """
 
     extrapolation: float = 0.5
