@@ -201,6 +201,12 @@ BIBLIOGRAPHY = {
         2026,
         "arXiv:2606.28242",
     ),
+    "goldt2019dynamics": Publication(
+        "Goldt, Advani, Saxe, Krzakala, Zdeborová",
+        "Dynamics of stochastic gradient descent for two-layer neural networks in the teacher-student setup",
+        2019,
+        "NeurIPS, arXiv:1906.08632",
+    ),
     "gyorgyi1990first": Publication(
         "Györgyi",
         "First-order transition to perfect generalization in a neural network with binary synapses",
@@ -308,6 +314,12 @@ BIBLIOGRAPHY = {
         "Generalized approximate message passing for estimation with random linear mixing",
         2011,
         "ISIT, arXiv:1010.5141",
+    ),
+    "saad1995online": Publication(
+        "Saad, Solla",
+        "On-line learning in soft committee machines",
+        1995,
+        "Physical Review E 52, 4225",
     ),
     "thrampoulidis2018precise": Publication(
         "Thrampoulidis, Abbasi, Hassibi",

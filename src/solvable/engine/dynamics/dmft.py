@@ -248,7 +248,9 @@ class _Basis:
         pivots = np.flatnonzero(self._pivots)
         triangle = self.L[pivots, self.r : self.r + self.size]
         found = np.zeros((len(on_basis), count))
-        found[:, pivots] = _solve_lower(triangle.T[::-1, ::-1], on_basis[:, self.r : self.r + self.size].T[::-1])[::-1].T
+        found[:, pivots] = _solve_lower(triangle.T[::-1, ::-1], on_basis[:, self.r : self.r + self.size].T[::-1])[
+            ::-1
+        ].T
         return found
 
     def condition(self) -> float:

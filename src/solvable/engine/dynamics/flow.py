@@ -27,6 +27,8 @@ from solvable.core.status import Status
 from solvable.engine.dynamics.moves import Move, Rates
 
 RTOL, ATOL = 1e-8, 1e-11
+_WIDER = 30.0
+"""Times the tolerance of a flow that shows the error of the steps."""
 MAX_STEPS = 65_536
 LARGEST = 1e8
 """Overlaps beyond this have left: the flow of a network of polynomial activation can end in finite time."""
@@ -77,12 +79,14 @@ def follow(
 ) -> Path:
     """The flow from `start` = (M, Q) seen at increasing `times`, by each of the rules.
 
-    `rules` are two or more rules of one kind. The first is the answer, and the others say how far it may be off, if
-    they are coarser; replicas of random rules are averaged, and their spread tells (`spread`).
+    `rules` are rules of one kind. The first is the answer, and the others say how far it may be off, if they are
+    coarser; replicas of random rules are averaged, and their spread tells. Of averages that are exact there is a single
+    rule, and a flow with wider steps tells.
     """
     M0, Q0 = (jnp.asarray(part) for part in start)
     numbers = jax.tree.map(jnp.asarray, rates)
-    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times)) for rule in rules]
+    asked = [(rule, RTOL) for rule in rules] + ([(rules[0], _WIDER * RTOL)] if len(rules) == 1 else [])
+    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times), rtol) for rule, rtol in asked]
     M, Q, ended, steps = (np.stack([np.asarray(one[k]) for one in found]) for k in range(4))
     return _judged(M, Q, ended, steps, isinstance(rules[0], RandomRule))
 
@@ -117,7 +121,7 @@ FINISHED, DIVERGED, UNFINISHED = 0, 1, 2
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: Any, times: Any) -> Any:
+def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: Any, times: Any, rtol: Any) -> Any:
     def field(t: Any, state: Any, args: Any) -> Any:
         M, Q = state
         return velocity(move, rates, average(move, rates, rule, M, Q), M, Q)
@@ -133,7 +137,7 @@ def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: 
         dt0=None,
         y0=(M0, Q0),
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=RTOL, atol=ATOL),
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol * (ATOL / RTOL)),
         event=diffrax.Event(gone),
         max_steps=MAX_STEPS,
         throw=False,
