@@ -1,10 +1,10 @@
-"""Committees of erf neurons trained on one pass of samples: how the risk falls, and the plateau where neurons are alike.
+"""Committees of erf neurons trained on one pass of samples: how the risk falls, and a plateau where neurons are alike.
 
-On the left three neurons learn a committee of two from overlaps of order one. On the right two neurons learn a committee
-of two: both first learn what the directions have in common, and the risk stays where it is until a difference between
-the neurons, which grows exponentially, is of order one. The smaller it was at the start, the longer the plateau. The
-risk is half the generalization error. Runs follow the overlaps alone, at any dimension; the papers print no number of
-these settings.
+On the left three neurons learn a committee of two from overlaps of order one. On the right two neurons learn a
+committee of two: both first learn what the directions have in common, and the risk stays where it is until a difference
+between the neurons, which grows exponentially, is of order one. The smaller it was at the start, the longer the
+plateau. The risk is half the generalization error. Runs follow the overlaps alone, at any dimension; we have seen no
+number of these settings in print.
 """
 
 from __future__ import annotations
