@@ -23,7 +23,7 @@ from solvable.lab.figures.estimators import Estimate
 METRIC = "generalization_error"
 END, ON_PLATEAU = 5.0, 10.0
 """The alpha at which risks are quoted: of three neurons, and of two on their plateau."""
-DIFFERENCES = (0.1, 0.001)
+DIFFERENCES = (0.1, 0.01)
 """How much nearer each of the two neurons is to its own direction than to the other, at the start."""
 
 
