@@ -104,7 +104,7 @@ class Expansion(NamedTuple):
             method="bounded",
             options={"xatol": 1e-4},
         )
-        return found.x * self.critical_rate, float(found.fun)
+        return float(found.x * self.critical_rate), float(found.fun)
 
     def _pull(self, x: np.ndarray) -> np.ndarray:
         found = self.tensor / math.factorial(len(self.tensor.shape) - 1)

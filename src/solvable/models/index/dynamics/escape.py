@@ -18,6 +18,7 @@ from solvable.engine.dynamics.moves import Rates
 from solvable.models.index.dynamics.learners import Extragradient, OnlineSGD
 from solvable.models.index.dynamics.sgd import check_labels, move_of
 from solvable.models.index.multi_index import MultiIndex
+from solvable.targets.hermite import hermite_tensor
 
 _SIZES = (0.3, 1.0, 3.0)
 """Extrapolations that are tried, of both signs, to find one that escapes."""
@@ -118,7 +119,8 @@ def quotes(model: MultiIndex, information_exponent: float) -> dict[str, Quote]:
             found["one-pass SGD"] = first
     if information_exponent <= 2:
         return found
-    ahead = (Extragradient(1.0, "erf", loss="correlation", extrapolation=size) for size in (1.0, -1.0))
+    size = 1 / (math.sqrt(hermite_tensor(model.target, 0).variance) or 1.0)  # moves the fields by about one
+    ahead = (Extragradient(1.0, "erf", loss="correlation", extrapolation=sign * size) for sign in (1, -1))
     best = min(filter(None, (_quote(model, learner) for learner in ahead)), key=lambda quote: quote.order, default=None)
     first = found.get("one-pass SGD")
     if best is not None and (first is None or best.order[:2] < first.order[:2]):
