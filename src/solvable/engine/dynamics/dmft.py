@@ -29,7 +29,7 @@ or else by Stein's identity with a quarter of the samples, whose error is not th
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -124,12 +124,16 @@ def descend(
         fine, coarse = (grid_samples(target, extra, p * steps, size) for size in (1.0, 0.75))
         return run([fine], new=1e-12), run([coarse], new=1e-12)
     power = set_size(signal, steps)
-    first, second = ((sobol_samples(r, extra, p * steps, size, number) for number in range(start, start + SETS))
-                     for size, start in ((power, 0), (power - 2, SETS)))  # fmt: skip
     small = p**2 * steps * (steps + 1) // 2 * 2 ** (power - 2) <= _DERIVATIVES
     derived = not signal.kinked and steps <= _DERIVED and small
     # The second course is rougher in every way, so that their difference covers what the scatter of the first hides.
+    first, second = _sets(signal, steps, power, 0), _sets(signal, steps, power - 2, SETS)
     return run(first), run(second, stein=not derived, new=100 * _NEW if derived else 10 * _NEW)
+
+
+def _sets(signal: Signal, steps: int, power: int, start: int) -> Iterator[Samples]:
+    shape = signal.directions, signal.extra, signal.width * steps
+    return (sobol_samples(*shape, power, number) for number in range(start, start + SETS))
 
 
 def set_size(signal: Signal, steps: int) -> int:
@@ -163,7 +167,7 @@ def _one_set(
     z, weight, E = samples.z, samples.weight, np.concatenate([samples.z, samples.e])
     context = signal.context(z, samples.extra)
     x_star = signal.direction(z, context)
-    force = _compiled(signal, not stein)
+    force = compiled_force(signal, not stein)
     size = p * (steps + 1)
     M, C, Rth = np.zeros((steps + 1, p, r)), np.zeros((size, size)), np.zeros((size, size))
     H, G = np.zeros((p * steps, n)), np.zeros((p * steps, n))
@@ -283,7 +287,7 @@ class _Response:
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled(signal: Signal, with_slope: bool) -> Any:
+def compiled_force(signal: Signal, with_slope: bool) -> Any:
     """(h, context) -> the force and, if asked for, its derivative (p, p, n), as NumPy arrays."""
 
     @jax.jit

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from solvable.engine.erm import run, theory, thresholds
 from solvable.models.index import informed, spectral
+from solvable.models.index.dynamics import batch
+from solvable.models.index.dynamics.learners import BatchGD
 from solvable.models.index.multi_index import MultiIndex
 
-__all__ = ["MultiIndex", "informed", "run", "spectral", "theory", "thresholds"]
+__all__ = ["BatchGD", "MultiIndex", "batch", "informed", "run", "spectral", "theory", "thresholds"]
