@@ -21,6 +21,7 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "several projections, Bayes": (SEVERAL, sv.BayesOptimal(), (0.0, 2.0, 6.0)),
     "several projections, AMP": (SEVERAL, sv.AMP(), (0.0, 2.0, 6.0)),
     "several projections, spectral": (SEVERAL, SYMMETRIC, (2.0, 6.0)),
+    "one projection, one batch": (sv.MultiIndex("tanh(z)"), sv.BatchGD(2, 0.5, activation="erf"), (0.0, 0.5, 3.0)),
     "network, Bayes": (NETWORK, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "network, AMP": (NETWORK, sv.AMP(), (0.0, 0.1, 0.5)),
     "network, nuclear": (NETWORK, sv.NuclearNorm(0.1), (0.0, 0.1, 0.5)),
