@@ -14,6 +14,7 @@ QHAT = np.exp(np.random.default_rng(0).uniform(-25, 45, 64))
 SIGNS = Discrete([-1.0, 1.0])
 
 
+@pytest.mark.slow
 def test_a_gaussian_matrix_has_gaussian_entries():
     """For the semicircle mmse = 1 / (1 + qhat) and the potential is (qhat - log(1 + qhat)) / 2."""
     signal = EigenvalueSignal(Semicircle(2.5, 0.4))
