@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from solvable.lab.study.run import study as study
     from solvable.lab.sweep.gather import open as open
     from solvable.lab.sweep.verb import sweep as sweep
-    from solvable.models.index import BatchGD as BatchGD
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.models.index.dynamics import BatchGD as BatchGD
@@ -91,7 +90,7 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
-    "solvable.models.index": ("BatchGD", "MultiIndex"),
+    "solvable.models.index": ("MultiIndex",),
     "solvable.models.matrix": (
         "BilinearSequence",
         "GradientDescent",

@@ -151,7 +151,7 @@ def test_information_is_twice_the_slope_of_the_entropy(model):
     )
 
 
-@pytest.mark.parametrize("model", [ABS, SIGN], ids=["abs", "sign"])
+@pytest.mark.parametrize("model", [ABS, pytest.param(SIGN, marks=pytest.mark.slow)], ids=["abs", "sign"])
 def test_table_agrees_with_doubled_nodes_within_its_error(model):
     """Off the nodes of the table, and with a finer rule than the one it was made with."""
     evolution = curve_of(model)

@@ -244,11 +244,7 @@ class _Basis:
         """X with X L = on_basis on the coordinates that are there: the coefficients of the fields; zero where none."""
         pivots = np.flatnonzero(self._pivots)
         triangle = self.L[pivots, self.r : self.r + self.size]
-<<<<<<< HEAD
-        found = np.zeros((len(on_basis), count))
-=======
         found = np.zeros((len(on_basis), self._count))
->>>>>>> dmft
         found[:, pivots] = _solve_lower(triangle.T[::-1, ::-1], on_basis[:, self.r : self.r + self.size].T[::-1])[
             ::-1
         ].T

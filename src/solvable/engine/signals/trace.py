@@ -88,6 +88,20 @@ def quadrature_error(law: Law, D: np.ndarray) -> np.ndarray:
     return np.max(np.abs([found.rank, np.sqrt(square) * found.H, cross, second / square]), axis=0)
 
 
+def overlap_and_square(
+    power: float, mse: Any, D: Any, Df: Any, theta: Any, K: Any, rank: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""$\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$, with $e = D\,Df - \theta K$.
+
+    For the eigenvalues of S are f(x) = x - theta or 0, also where its rank is limited, so that
+    int x f = int f^2 + theta K, and E[A*|R] = x - 2 D h.
+    """
+    with np.errstate(invalid="ignore"):
+        known, more = power - mse, D * Df - theta * K
+        m, q = (np.where(rank > 0, np.maximum(known + part, 0.0), 0.0) for part in (more, 2 * more))
+    return m, q
+
+
 def _in_batches(law: Law, D: np.ndarray, u: np.ndarray, nodes: int) -> Thresholded:
     # A law with many intervals keeps the processor busy alone; a batch would only wait for its slowest member.
     batch = BATCH if len(law.gaps) < _MANY else 1
