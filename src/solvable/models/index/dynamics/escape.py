@@ -16,7 +16,7 @@ from solvable.core.precision import float64
 from solvable.core.registry import thresholds_of
 from solvable.engine.dynamics.escape import Expansion, exit_time, expansion
 from solvable.engine.dynamics.moves import Rates
-from solvable.models.index.dynamics.learners import Extragradient, OnlineSGD
+from solvable.models.index.dynamics.learners import Extragradient, OnlineSGD, RepeatedSGD
 from solvable.models.index.dynamics.sgd import check_labels, check_variance, move_of
 from solvable.models.index.multi_index import MultiIndex
 from solvable.targets.hermite import hermite_tensor
@@ -27,7 +27,9 @@ _MATCHED = 6
 """The highest degree of a neuron made for a target."""
 
 
-@thresholds_of(MultiIndex, OnlineSGD, references=("arous2021online", "arnaboldi2024repetita"))
+@thresholds_of(MultiIndex, OnlineSGD, references="arous2021online")
+@thresholds_of(MultiIndex, Extragradient, references="arnaboldi2024repetita")
+@thresholds_of(MultiIndex, RepeatedSGD, references="arnaboldi2024repetita")
 def escape(model: MultiIndex, learner: OnlineSGD) -> dict[str, float]:
     """Whether and when a neuron on the sphere escapes.
 
