@@ -225,7 +225,7 @@ class NoisyChannel(ScalarChannel):
         xi, xi_weight = normal_trapezoid(step / fineness, noise_reach)
         y = self.landscape.target.numpy(z[:, None])[:, None] + np.sqrt(self.noise) * xi
         weight = ((weight * normal_density(z))[:, None] * xi_weight).ravel()
-        keep = weight > least
+        keep = weight > least / fineness**2  # finer rules have more rows, of smaller weight
         z, weight, labels = (
             np.repeat(z, len(xi))[keep],
             weight[keep] / weight[keep].sum(),
@@ -297,9 +297,11 @@ def dense_rule(
     parts = np.ceil(np.maximum(np.diff(edges) / 0.5, np.abs(values[1] - values[0]) * steepest / 4))
     span = np.stack([slope * values.min(), slope * values.max()])
     low, high = np.min(span.min(0) - 6.5 * width), np.max(span.max(0) + 6.5 * width)
-    labels = np.ceil(density * fineness * (high - low) / width.min()) + 1
-    if not np.isfinite(high - low) or parts.sum() * 8 * labels > largest:
+    labels = density * (high - low) / width.min()
+    # Rules of all finenesses are of one kind: what they differ by is then the error of the coarser one.
+    if not np.isfinite(high - low) or parts.sum() * 8 * (labels + 1) > largest:
         return None
+    labels = np.ceil(fineness * labels) + 1
     ends = zip(edges[:-1], edges[1:], parts, strict=True)
     fine = np.concatenate([np.linspace(low_z, high_z, int(k), endpoint=False) for low_z, high_z, k in ends])
     z, weight = panels(np.append(fine, edges[-1]), round(8 * fineness), graded=False)
