@@ -55,7 +55,7 @@ _PADDING = 512
 _DENSE_REACH = 7.5
 _ROWS_REACH, _LEAST_WEIGHT = 5.6, 1e-11
 _LAW_REACH, _LEAST_OF_LAW = 8.0, 1e-18
-"""How far the noise reaches in standard deviations, and the weights that count: of rows for averages, and for the law."""
+"""How many standard deviations the noise reaches, and which weights count: of rows for averages, and for the law."""
 _BROAD = 0.15
 _LARGEST = 500_000
 
