@@ -192,7 +192,7 @@ def uncertainties(
     solved = np.isfinite(points.D) & (points.D > 0) & ~few
     error = np.zeros_like(alpha)
     if solved.any():
-        error[solved] = 2 * quadrature_error(law, points.D[solved])
+        error[solved] = 2 * quadrature_error(law, points.D[solved], points.theta[solved])
     D = np.where(solved, points.D, 0.0)
     scale = float(law.second_moment) + D
     # mse is a sum of integrals over the eigenvalues below theta, and of what these leave of known ones.
