@@ -34,6 +34,7 @@ FIELDS = {
     "symmetries",
     "sample_exponents",
     "uncertainty",
+    "descent",
 }
 
 # target: verdict, information exponent, generative exponent, alpha_weak
@@ -197,6 +198,7 @@ def test_report_of_an_easy_target():
         "  information exponent      2   (gradient methods on the label)",
         "  generative exponent       2   (after any transformation of it)",
         "  samples for all           online SGD: d log d, best CSQ: d, AMP: d",
+        "  a neuron escapes by       one-pass SGD: about 1.6 d log d samples",
         "  unchanged under           z -> -z",
         "  Hermite coefficients      +0.7979 h0 +0.5642 h2 -0.1629 h4 +0.0892 h6 -0.0596 h8",
     ]
