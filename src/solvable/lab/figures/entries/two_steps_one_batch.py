@@ -1,9 +1,9 @@
 """Two steps on one batch: what a target hides from fresh batches of that size, a second look at the same one shows.
 
-The label y = He3(z)/sqrt(6) is uncorrelated with z and z^2. A step of gradient descent on n = 3 d samples moves the
-weights by something that depends on the labels alone; a second step on the same samples sees the square of the label,
-and finds the direction. With fresh batches nothing is found, whatever their number of order one. The sign of the
-overlap is that of the neuron's answer, not of the target: f(x) and f(-x) fit a fresh label equally badly.
+The label y = He3(z)/sqrt(6) is uncorrelated with z and z^2, so that a step of gradient descent on n = 3 d samples finds
+nothing. But it moves the field of every sample by something that depends on its label: a second step on the same
+samples sees powers of the label, and finds the direction. With fresh batches nothing is found in any number of steps
+that does not grow with d.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cosines_of_run(setting: str, reuse: bool, d: int, seed: int) -> np.ndarray:
 def gather(effort: Effort) -> Material:
     from solvable.verbs.predict import predict
 
-    d, seeds = effort.pick(500, 2000), effort.pick(12, 40)
+    d, seeds = effort.pick(500, 2000), effort.pick(32, 40)
     values: dict[str, Any] = {}
     keys = [(setting, reuse) for setting in SETTINGS for reuse in BATCHES]
     for setting, reuse in keys:
