@@ -16,7 +16,7 @@ Measured with fresh seeds, as numbers, covered share and median ratio (a dash: t
 | logistic with a ridge | 300, 99.3 %, 7e-3 | 300, 100 %, 8e-4 of 30 above rounding |
 | absolute with a lasso | 300, 100 %, - | 300, 99 %, - |
 | network, Bayes and AMP | 94, 100 %, - | 87 (AMP), 100 %, - |
-| network, nuclear | 400, 100 %, - | |
+| network, nuclear | | 105, 100 %, - |
 | network, width | 400, 100 %, 0.01 | |
 | sensing, Bayes and AMP | 91, 98.9 %, - | 92 (Bayes), 100 %, - |
 | sensing, nuclear | | 201, 100 %, - |
