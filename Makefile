@@ -17,7 +17,7 @@ test: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup --quiet
 
 test-slow: $(VENV)/.installed-dev
-	$(ONE_THREAD) XLA_FLAGS= $(BIN)/python -m pytest -n 2 --dist loadfile --quiet -m slow
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --quiet -m slow
 
 mutants: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python tests/mutants.py

@@ -8,7 +8,6 @@ from __future__ import annotations
 import collections
 import os
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +18,6 @@ sys.path.insert(0, str(HERE))
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(HERE.parent / ".pytest_cache" / "compiled"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
-# Most of the time goes into compiling, and the older emitters of XLA take two thirds of it. XLA ends the process over a
-# setting that it does not know: only a version that was tried is given it. `make test-slow` compiles as users do.
-if version("jaxlib").startswith("0.10."):
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 
 @pytest.hookimpl(tryfirst=True)  # before the processes of the tests read the marks
