@@ -19,6 +19,7 @@ import numpy as np
 from solvable.core.errors import NotSolvable
 from solvable.engine.dynamics.flow import Averages
 from solvable.engine.dynamics.moves import PLAIN, TWICE, Move, Rates
+from solvable.engine.dynamics.student import Student
 from solvable.numerics.batches import in_batches
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 from solvable.numerics.roots import halving
@@ -78,6 +79,21 @@ def average(move: Move, rates: Rates, rule: NeuronRule, M: Any, Q: Any) -> Avera
     weighted = rule.weight[:, None] * weight * force
     of_z = jnp.sum(weighted, 1)
     return Averages((of_z @ rule.z)[None], jnp.sum(weighted * h)[None, None], jnp.sum(weighted * force)[None, None])
+
+
+def label_errors(student: Student, rules: list[NeuronRule], M: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """E (f - g)^2 of single neurons with overlaps M (k, 1, r) and Q (k, 1, 1) by each rule, (rules, k)."""
+    return np.stack([in_batches(functools.partial(_label_errors, student, rule), M, Q) for rule in rules])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _label_errors(student: Student, rule: NeuronRule, M: Any, Q: Any) -> Any:
+    def one(state: Any) -> Any:
+        m, q = state[0][0], state[1][0, 0]
+        h, weight = fields(rule, rule.z @ m, jnp.sqrt(jnp.maximum(q - m @ m, 1e-30)))
+        return jnp.sum(rule.weight * jnp.sum(weight * (student.output(h[..., None]) - rule.y[:, None]) ** 2, 1))
+
+    return jax.lax.map(one, (M, Q))
 
 
 def neuron_rules(target: Target, noise: float, move: Move, rates: Rates) -> list[NeuronRule]:
