@@ -41,6 +41,7 @@ _BLOCK = 16
 """Numbers of nodes are rounded up to this, so that targets share compiled programs."""
 _REACH, _GRID = 12.0, 961
 _MOST_BREAKS = 24
+_BESIDE = np.array([-0.5, -0.12, -0.03, 0.0, 0.03, 0.12, 0.5])
 
 
 class NeuronRule(NamedTuple):
@@ -136,11 +137,11 @@ def _padded(rule: NeuronRule, rows: int, breaks: int, inner: int) -> NeuronRule:
 def _level_cuts(target: Target, move: Move, rates: Rates, kinks: np.ndarray) -> list[float]:
     """Where panels of one direction end besides the breaks of g.
 
-    On the kinks b and -b: an aligned neuron, h close to z or to -z, jumps there. After a look ahead also where the
-    label is such that the first step carries the fields beside one kink onto another, or leaves them there: F(y, b) is
-    linear in y, so these labels are known.
+    On the kinks b and -b and close beside: an aligned neuron, h close to z or to -z, jumps there. After a look ahead
+    also where the label is such that the first step carries the fields beside one kink onto another, or leaves them
+    there: F(y, b) is linear in y, so these labels are known.
     """
-    cuts = [*kinks, *(-kinks)]
+    cuts = list(np.ravel(np.concatenate([kinks, -kinks])[:, None] + _BESIDE))
     if move.kind == PLAIN or not len(kinks):
         return cuts
     size = float(rates.learning_rate if move.kind == TWICE else rates.extrapolation)
