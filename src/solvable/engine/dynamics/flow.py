@@ -29,7 +29,9 @@ from solvable.engine.dynamics.moves import Move, Rates
 TOLERANCE = 1e-8
 SAMPLED_TOLERANCE = 3e-5
 """Relative to the overlaps, of the integration; averages at random points jump with the kinks of single points."""
-SPREAD = 2.5
+_WIDER = 30.0
+"""Times the tolerance: that of the flows which show the error."""
+_SPREAD = 2.5
 MAX_STEPS = 65_536
 LARGEST = 1e8
 """Overlaps beyond this have left: the flow of a network of polynomial activation can end in finite time."""
@@ -84,13 +86,16 @@ def follow(
 ) -> Path:
     """The flow from `start` = (M, Q) seen at increasing `times`, by each of the rules.
 
-    The first of the `rules` is the answer, and the others, which are coarser, say how far it may be off. `replicas` of
-    a random rule are averaged instead, and their spread tells.
+    The first of the `rules` is the answer, and the others, which are coarser, say how far it may be off; of averages
+    that are exact there is a single rule, and a flow of wider steps tells. `replicas` of a random rule are averaged
+    instead, and their spread tells.
     """
     M0, Q0 = (jnp.asarray(part) for part in start)
     numbers = jax.tree.map(jnp.asarray, rates)
-    tolerance = jnp.asarray(SAMPLED_TOLERANCE if replicas else TOLERANCE)
-    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times), tolerance) for rule in rules]
+    asked = [(rule, SAMPLED_TOLERANCE) for rule in rules]
+    if not replicas:
+        asked = [(rules[0], TOLERANCE), *((rule, _WIDER * TOLERANCE) for rule in rules[1:] or rules)]
+    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times), rtol) for rule, rtol in asked]
     M, Q, ended, steps = (np.stack([np.asarray(one[k]) for one in found]) for k in range(4))
     return _judged(M, Q, ended, steps, replicas)
 
@@ -105,7 +110,7 @@ def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, 
         # The mean of four; they are moved apart until the farthest is about three standard errors of it away, by
         # Student's t.
         centre = M.mean(0), Q.mean(0)
-        apart = [c + SPREAD * (part - c) for c, part in zip(centre, (M, Q), strict=True)]
+        apart = [c + _SPREAD * (part - c) for c, part in zip(centre, (M, Q), strict=True)]
         others = list(zip(*apart, strict=True))
     else:
         centre, others = (M[0], Q[0]), list(zip(M[1:], Q[1:], strict=True))
@@ -132,7 +137,7 @@ def _solved(average: Average, move: Move, rates: Rates, rule: Any, M0: Any, Q0: 
         dt0=None,
         y0=(M0, Q0),
         saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol / 10),
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=rtol / 1000),
         event=diffrax.Event(gone),
         max_steps=MAX_STEPS,
         throw=False,

@@ -30,13 +30,13 @@ from solvable.targets.landscape import landscape
 from solvable.targets.rotate import rotate
 from solvable.targets.target import Target
 
-_EDGES = (-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0)
+_EDGES = (-9.0, -5.5, -3.0, -1.5, 0.0, 1.5, 3.0, 5.5, 9.0)
 """Ends of panels of h, in units of s, and of z."""
-_NODES = {1: 8, 2: 14, 3: 8}
+_NODES = {1: 10, 2: 14, 3: 8}
 """Nodes of z: on each panel of one direction, on each piece of an axis of several."""
-_INNER, _STEP, _NOISE = 8, 0.3, {1: 16, 2: 10, 3: 6}
+_INNER, _STEP, _NOISE = 10, 0.3, {1: 16, 2: 10, 3: 6}
 _COARSER = 0.75
-_BLOCK = 64
+_BLOCK = 16
 """Numbers of nodes are rounded up to this, so that targets share compiled programs."""
 _REACH, _GRID = 12.0, 961
 _MOST_BREAKS = 24
@@ -56,22 +56,26 @@ class NeuronRule(NamedTuple):
     inner_weight: Any
 
 
+def fields(rule: NeuronRule, mean: Any, s: Any) -> tuple[Any, Any]:
+    """For each label the nodes of h ~ N(mean, s^2), mean (n), and their weights, both (n, k)."""
+    mean = mean[:, None]
+    if not rule.breaks.shape[1]:
+        return mean + s * rule.inner, jnp.broadcast_to(rule.inner_weight, (len(mean), len(rule.inner)))
+    ends = mean + s * jnp.asarray(_EDGES)
+    inside = jnp.clip(rule.breaks, ends[:, :1], ends[:, -1:])
+    edges = jnp.sort(jnp.concatenate([ends, inside], axis=1), axis=1)
+    length = jnp.diff(edges, axis=1)[..., None]
+    h = (edges[:, :-1, None] + length * rule.inner).reshape(len(edges), -1)
+    density = jnp.exp(-(((h - mean) / s) ** 2) / 2) / (s * math.sqrt(2 * math.pi))
+    return h, (length * rule.inner_weight).reshape(h.shape) * density
+
+
 def average(move: Move, rates: Rates, rule: NeuronRule, M: Any, Q: Any) -> Averages:
     """<F z>, <F h> and <F F> of one neuron with overlaps M (1 x r) and Q (1 x 1)."""
     m, q = M[0], Q[0, 0]
-    mean, s = (rule.z @ m)[:, None], jnp.sqrt(jnp.maximum(q - m @ m, 1e-30))
-    if rule.breaks.shape[1]:
-        ends = mean + s * jnp.asarray(_EDGES)
-        inside = jnp.clip(rule.breaks, ends[:, :1], ends[:, -1:])
-        edges = jnp.sort(jnp.concatenate([ends, inside], axis=1), axis=1)
-        length = jnp.diff(edges, axis=1)[..., None]
-        h = (edges[:, :-1, None] + length * rule.inner).reshape(len(edges), -1)
-        density = jnp.exp(-(((h - mean) / s) ** 2) / 2) / (s * math.sqrt(2 * math.pi))
-        weight = (length * rule.inner_weight).reshape(h.shape) * density * rule.weight[:, None]
-    else:
-        h, weight = mean + s * rule.inner, rule.weight[:, None] * rule.inner_weight
+    h, weight = fields(rule, rule.z @ m, jnp.sqrt(jnp.maximum(q - m @ m, 1e-30)))
     force = move.force(rule.y[:, None], h[..., None], rates)[..., 0]
-    weighted = weight * force
+    weighted = rule.weight[:, None] * weight * force
     of_z = jnp.sum(weighted, 1)
     return Averages((of_z @ rule.z)[None], jnp.sum(weighted * h)[None, None], jnp.sum(weighted * force)[None, None])
 
@@ -87,7 +91,8 @@ def neuron_rules(target: Target, noise: float, move: Move, rates: Rates) -> list
 def _rule(target: Target, noise: float, move: Move, rates: Rates, fineness: float) -> NeuronRule:
     kinks = move.student.activation.breaks
     cuts = tuple(_level_cuts(target, move, rates, kinks)) if target.projections == 1 else ()
-    z, weight, y = directions(target, fineness, cuts)
+    # Labels of a look ahead enter steeply where they are large.
+    z, weight, y = directions(target, fineness if move.linear or target.projections > 1 else 1.4 * fineness, cuts)
     if noise > 0:
         # A force linear in the label has no other moments of it than the first two, which +-1 has too.
         xi, share = _noise_nodes(2 if move.linear else round(_NOISE[target.projections] * fineness))
@@ -96,7 +101,7 @@ def _rule(target: Target, noise: float, move: Move, rates: Rates, fineness: floa
     breaks = np.broadcast_to(kinks, (len(y), len(kinks)))
     if not len(kinks):
         return NeuronRule(
-            z, y, weight, breaks, *normal_trapezoid((_STEP if move.linear else _STEP / 2) / fineness, 7.0)
+            z, y, weight, breaks, *normal_trapezoid((_STEP if move.linear else _STEP / 2) / fineness, 9.0)
         )
     if move.kind != PLAIN:
         breaks = np.concatenate([breaks, _moved_kinks(move, rates, kinks, y)], axis=1)

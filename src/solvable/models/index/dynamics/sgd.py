@@ -13,7 +13,7 @@ import numpy as np
 from solvable.core.errors import NotSimulable, NotSolvable
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
-from solvable.engine.dynamics import neuron, sampled
+from solvable.engine.dynamics import committees, neuron, sampled
 from solvable.engine.dynamics.chain import chain
 from solvable.engine.dynamics.flow import Path, follow
 from solvable.engine.dynamics.full import full_run
@@ -49,6 +49,9 @@ def path_of(model: MultiIndex, learner: OnlineSGD, times: np.ndarray) -> Path:
     move, rates = move_of(learner)
     start = learner.first_overlaps(model.projections)
     noise = float(model.noise)
+    closed = committees.committee_rules(model.target, noise, move)
+    if closed is not None:
+        return follow(committees.average, move, rates, closed, start, times)
     if move.student.width == 1 and not move.copies:
         rules = neuron.neuron_rules(model.target, noise, move, rates)
         return follow(neuron.average, move, rates, rules, start, times)
