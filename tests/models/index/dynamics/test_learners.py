@@ -92,7 +92,9 @@ def test_a_formula_that_cannot_be_read_is_named_an_activation(formula, message):
 def test_several_neurons_need_as_many_of_everything():
     with pytest.raises(ValueError, match=refused("second_layer", "3 numbers, one for each neuron")):
         sv.OnlineSGD(0.5, width=3, second_layer=[1, 2])
-    with pytest.raises(ValueError, match=refused("start", "'random', or an array with a row for each of the 2 neurons")):
+    with pytest.raises(
+        ValueError, match=refused("start", "'random', or an array with a row for each of the 2 neurons")
+    ):
         sv.OnlineSGD(0.5, width=2, start=0.1)
     for overlap in ([[1.0]], "1 0 0; 0 1 0"):
         with pytest.raises(ValueError, match=refused("self_overlap", "a matrix of 2 x 2 numbers")):

@@ -59,7 +59,9 @@ def path_of(model: MultiIndex, learner: OnlineSGD, times: np.ndarray) -> Path:
     return follow(sampled.average, move, rates, rules, start, times, replicas=True)
 
 
-@theory(MultiIndex, OnlineSGD, references=("saad1995online", "arous2021online", "arnaboldi2024repetita"))
+@theory(MultiIndex, OnlineSGD, references=("saad1995online", "goldt2019dynamics", "arous2021online"))
+@theory(MultiIndex, Extragradient, references=("arnaboldi2024repetita",))
+@theory(MultiIndex, RepeatedSGD, references=("arnaboldi2024repetita",))
 def online(model: MultiIndex, learner: OnlineSGD, alpha: np.ndarray) -> Prediction:
     """The flow of the overlaps, integrated once and seen at every alpha."""
     times, where = np.unique(alpha, return_inverse=True)
@@ -78,7 +80,9 @@ def online(model: MultiIndex, learner: OnlineSGD, alpha: np.ndarray) -> Predicti
     )
 
 
-@simulation(MultiIndex, OnlineSGD, path="alpha", data=False, together=True, references=("arnaboldi2024repetita",))
+@simulation(MultiIndex, OnlineSGD, path="alpha", data=False, together=True)
+@simulation(MultiIndex, Extragradient, path="alpha", data=False, together=True)
+@simulation(MultiIndex, RepeatedSGD, path="alpha", data=False, together=True)
 def run_online(
     model: MultiIndex, learner: OnlineSGD, d: int, alpha: np.ndarray, rngs: list[np.random.Generator]
 ) -> list[Outcome]:
