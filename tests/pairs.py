@@ -9,13 +9,15 @@ INDEX, SEVERAL = sv.MultiIndex("abs(z)", noise=0.1), sv.MultiIndex("sign(z1*z2)"
 TANH = sv.MultiIndex("tanh(z)")
 NETWORK, SENSING = sv.QuadraticNetwork(0.5, noise=0.2), sv.MatrixSensing([0.0, 1.0, 3.0], noise=0.2)
 BILINEAR = sv.BilinearSequence(0.5, noise=0.2)
-LOGISTIC, LASSO = sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
+OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, 0.0, 5.0))
+HUBER, LOGISTIC, LASSO = sv.ERM("huber:0.8", 0.1), sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
 SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
 
 PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "one projection, Bayes": (INDEX, sv.BayesOptimal(), (0.0, 0.5, 1.3, 4.0)),
     "one projection, AMP": (INDEX, sv.AMP(), (0.0, 0.5, 1.3, 4.0)),
     "one projection, ERM": (sv.MultiIndex("sign(z)"), LOGISTIC, (0.0, 0.5, 3.0)),
+    "one projection, huber": (OUTLIERS, HUBER, (0.0, 0.5, 3.0)),
     "one projection, lasso": (sv.MultiIndex("z", 0.2, "gauss-bernoulli:0.2"), LASSO, (0.0, 0.5, 3.0)),
     "one projection, symmetric": (INDEX, SYMMETRIC, (0.3, 2.0)),
     "one projection, asymmetric": (INDEX, ASYMMETRIC, (0.3, 2.0)),
@@ -25,6 +27,7 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "several projections, Bayes": (SEVERAL, sv.BayesOptimal(), (0.0, 2.0, 6.0)),
     "several projections, AMP": (SEVERAL, sv.AMP(), (0.0, 2.0, 6.0)),
     "several projections, spectral": (SEVERAL, SYMMETRIC, (2.0, 6.0)),
+    "one projection, one batch": (sv.MultiIndex("tanh(z)"), sv.BatchGD(2, 0.5, activation="erf"), (0.0, 0.5, 3.0)),
     "network, Bayes": (NETWORK, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "network, AMP": (NETWORK, sv.AMP(), (0.0, 0.1, 0.5)),
     "network, nuclear": (NETWORK, sv.NuclearNorm(0.1), (0.0, 0.1, 0.5)),

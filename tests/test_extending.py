@@ -42,6 +42,7 @@ def test_theory_is_the_closed_form(example):
     np.testing.assert_allclose(prediction["estimation_error"], closed["estimation_error"], rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_theory_agrees_with_simulation(example):
     curve = sv.learning_curve(
         example.LinearRegression(noise=0.25), example.Ridge(penalty=0.6), alpha=[0.5, 1.0, 3.0], d=200, seeds=12

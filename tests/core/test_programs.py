@@ -45,9 +45,9 @@ def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096e-6
 
-for k in range(120):
+for k in range(147):
     sv.simulate(sv.MultiIndex(f"tanh(z) + {0.1 + 0.01 * k:.2f}*z**2", noise=0.1), sv.AMP(max_steps=3), alpha=1.2, d=30)
-    if k in (59, 119):
+    if k in (80, 146):
         print(resident(), flush=True)
 """
 
@@ -55,7 +55,11 @@ for k in range(120):
 @pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs to see how much memory is used")
 def test_five_hundred_targets_stay_below_a_gigabyte_and_a_half():
-    """From 120 targets: what the second sixty add, continued to five hundred."""
+    """From 147 targets: what the last 66 add, continued to five hundred.
+
+    By the first of the two the caches, of 64 channels each, are full, and both lie as far behind the last time that
+    programs were dropped, which happens every 33 targets.
+    """
     out, errors = start(GROWTH).communicate(timeout=3600)
     half, whole = map(float, out.split())
-    assert whole + (whole - half) / 60 * 380 < 1500, (half, whole, errors)
+    assert whole + (whole - half) / 66 * 353 < 1500, (half, whole, errors)

@@ -41,7 +41,7 @@ def test_bulk_against_scipy(rho):
     assert np.allclose(mean_sign(a, b, rho, steepness(rho)), 2 * (both + none) - 1, atol=1e-12)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rho", [r for r in RHOS if abs(r) < 0.99])
 def test_tails_against_mpmath(rho):
     """log P to nine digits down to exp(-several thousand): one-dimensional integrals with twenty digits."""

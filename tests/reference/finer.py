@@ -83,7 +83,7 @@ def matrix_bayes(model, learner, alpha: float, found) -> dict[str, float]:
     def left(D: float) -> float:
         """What is left unknown, for unit variance, at noise D."""
         if isinstance(signal, SingularValueSignal):
-            sums = rectangular_sums(signal._law, signal._aspect, np.array([D]), 2 * RECTANGULAR_NODES)
+            sums = rectangular_sums(*signal.upright, np.array([D]), 2 * RECTANGULAR_NODES)
             both = [float(part[0]) for part in rectangular_mmse_forms(1.0, jax.tree.map(np.asarray, sums))]
         else:
             both = [float(part) for part in mmse_forms(signal.law, free_sum(signal.law, D, 2 * NODES))]

@@ -2,6 +2,25 @@
 
 Over random points of every pair the true error lies within the uncertainty at least 95 times in a hundred. Where that
 is above rounding, half of the true errors are at least a thousandth of it: it is not safe by being huge.
+
+Measured with fresh seeds, as numbers, covered share and median ratio (a dash: ten or fewer are above rounding):
+
+| pair | seed 7 | seed 11 |
+|---|---|---|
+| one projection, Bayes and AMP | | 100, 100 %, 2.1e-3 |
+| one projection, symmetric | 200, 100 %, 2.4e-3 | 200, 99 %, 1.7e-3 |
+| one projection, asymmetric | 200, 100 %, 1.7e-3 | 200, 97 %, 8e-4 of 14 above rounding |
+| several projections, Bayes and AMP (30 points) | 48, 95.8 %, 0.09 | |
+| several projections, spectral (30 points) | 60, 100 %, 0.05 | |
+| huber with a ridge | 300, 100 %, - | 300, 100 %, - |
+| logistic with a ridge | 300, 99.3 %, 7e-3 | 300, 100 %, 8e-4 of 30 above rounding |
+| absolute with a lasso | 300, 100 %, - | 300, 99 %, - |
+| network, Bayes and AMP | 94, 100 %, - | 87 (AMP), 100 %, - |
+| network, nuclear | | 105, 100 %, - |
+| network, width | 400, 100 %, 0.01 | |
+| sensing, Bayes and AMP | 91, 98.9 %, - | 92 (Bayes), 100 %, - |
+| sensing, nuclear | | 201, 100 %, - |
+| bilinear, Bayes and AMP | 100, 100 %, - | |
 """
 
 from __future__ import annotations
@@ -134,7 +153,7 @@ DRAWS: dict[str, Callable] = {
     "bilinear, AMP": bilinear(sv.AMP()),
 }
 FEW = ("one projection, AMP", "one projection, symmetric", "network, AMP", "network, nuclear", "huber with a ridge")
-QUICK = ("one projection, symmetric", "huber with a ridge")
+QUICK = ("huber with a ridge",)  # that of spectral methods has a quick test in their own folder
 
 
 def true_errors(name: str, points: int, seed: int = 0) -> Iterator[tuple[float, float, float, str]]:

@@ -42,7 +42,7 @@ def test_a_converged_point_has_a_small_residual_and_uncertainties(name):
 
 
 def test_the_residual_of_a_minimiser_is_what_one_more_step_changes():
-    model, learner, _ = PAIRS["one projection, ERM"]
+    model, learner, _ = PAIRS["one projection, huber"]
     found = sv.predict(model, learner, alpha=0.5)
     m, q, V = (found.order_parameters[name] for name in ("m", "q", "V"))
     x = np.array([m / np.sqrt(q), np.log(q), np.log(V)])

@@ -14,6 +14,7 @@ grow with the number of pieces of g, only with its total variation in units of s
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -52,6 +53,9 @@ from solvable.targets.target import Target
 _LEAST_NODES, _MOST_NODES = 22, 352
 _PADDING = 512
 _DENSE_REACH = 7.5
+_ROWS_REACH, _LEAST_WEIGHT = 5.6, 1e-11
+_LAW_REACH, _LEAST_OF_LAW = 8.0, 1e-18
+"""How many standard deviations the noise reaches, and which weights count: of rows for averages, and for the law."""
 _BROAD = 0.15
 _LARGEST = 500_000
 
@@ -69,21 +73,22 @@ class NoisyPosterior(PosteriorKernel):
 
     `guarded` handles labels that omega all but excludes: exponents are shifted against underflow, and a row that no
     piece explains within reach keeps its nearest point. Averages over the joint law do without: there such rows have
-    no weight, and fall back to the prior.
+    no weight, and fall back to the prior. z counts up to `reach` standard deviations from omega.
     """
 
     target: Target = eqx.field(static=True)
     noise: Any
     nodes: int = eqx.field(static=True)
     guarded: bool = eqx.field(static=True, default=True)
+    reach: float = eqx.field(static=True, default=REACH)
 
     def evaluate(self, xp: Any, observation: Intervals, omega: Any, V: Any, evidence: bool = True) -> ScalarPosterior:
         g = self.target.numpy if xp is np else self.target
         t, w = gauss_legendre(self.nodes)
         s = xp.sqrt(V)
         centre = omega[..., None]
-        low = xp.clip(centre - REACH * s, observation.lower, observation.upper)
-        high = xp.clip(centre + REACH * s, observation.lower, observation.upper)
+        low = xp.clip(centre - self.reach * s, observation.lower, observation.upper)
+        high = xp.clip(centre + self.reach * s, observation.lower, observation.upper)
         length = (high - low)[..., None]
         z = low[..., None] + length * t
         u = (z - centre[..., None]) / s
@@ -143,7 +148,13 @@ class NoisyChannel(ScalarChannel):
 
     def label_law(self, fineness: float = 1.0) -> LabelLaw:
         rule = self._dense(fineness)
-        return super().label_law(fineness) if rule is None else dense_label_law(rule)
+        if rule is not None:
+            return dense_label_law(rule)
+        # E[G^2] is a fourth moment of z, to which tails add more than their mass: 1e-7 where averages cut them off.
+        rows = self._label_rows(fineness, False, _LAW_REACH, _LEAST_OF_LAW, _LAW_REACH)
+        kernel = dataclasses.replace(self.kernel, nodes=round(2 * fineness * self.kernel.nodes), reach=_LAW_REACH)
+        found = compiled_rows(kernel, rows.observation, np.zeros(len(rows.z)), 1.0)
+        return scalar_law(rows.weight, found.mean, found.variance + found.mean**2)
 
     @functools.lru_cache(maxsize=64)  # noqa: B019 - bounded: it keeps its channels
     def _dense(self, fineness: float) -> DenseRule | None:
@@ -192,8 +203,11 @@ class NoisyChannel(ScalarChannel):
         return nodes
 
     def observe(self, y: np.ndarray) -> Intervals:
-        y = np.asarray(y, float)
-        shape, reach = self.landscape, REACH * np.sqrt(self.noise)
+        return self._intervals(np.asarray(y, float), REACH)
+
+    def _intervals(self, y: np.ndarray, reach: float) -> Intervals:
+        """The intervals that labels leave possible, with the noise cut at `reach` standard deviations."""
+        shape, reach = self.landscape, reach * np.sqrt(self.noise)
         lower = np.repeat(shape.lower[None], len(y), 0)
         upper = np.repeat(shape.upper[None], len(y), 0)
         ends = np.sort(np.stack([shape.inverse(y - reach), shape.inverse(y + reach)]), 0)
@@ -201,27 +215,30 @@ class NoisyChannel(ScalarChannel):
         return Intervals(y, lower, upper)
 
     def make_rows(self, fineness: float, narrow: bool) -> Rows:
-        edges = self._narrow_edges() if narrow else self._wide_edges()
+        return self._label_rows(fineness, narrow, _ROWS_REACH, _LEAST_WEIGHT, REACH)
+
+    def _label_rows(self, fineness: float, narrow: bool, noise_reach: float, least: float, reach: float) -> Rows:
+        edges = self._narrow_edges() if narrow else self._wide_edges(max(7.0, reach))
         z, weight = panels(edges, round((5 if narrow else 10) * fineness), graded=False)
         # Between the values of two flats the posterior switches faster in y than between two branches.
         step = 0.35 if self.landscape.flat.any() else 0.65 if narrow else 0.5
-        xi, xi_weight = normal_trapezoid(step / fineness, 5.6)
+        xi, xi_weight = normal_trapezoid(step / fineness, noise_reach)
         y = self.landscape.target.numpy(z[:, None])[:, None] + np.sqrt(self.noise) * xi
         weight = ((weight * normal_density(z))[:, None] * xi_weight).ravel()
-        keep = weight > 1e-11
+        keep = weight > least / fineness**2  # finer rules have more rows, of smaller weight
         z, weight, labels = (
             np.repeat(z, len(xi))[keep],
             weight[keep] / weight[keep].sum(),
-            self.observe(y.ravel()[keep]),
+            self._intervals(y.ravel()[keep], reach),
         )
         return pad_rows(Rows(z, weight, _within(labels, z) if narrow else labels), multiple=512)
 
-    def _wide_edges(self) -> np.ndarray:
+    def _wide_edges(self, radius: float) -> np.ndarray:
         """Panel ends: the edges of the pieces, and where the smeared critical values of the label are passed."""
         shape, spread = self.landscape, np.sqrt(self.noise)
         levels = (shape.critical_values[:, None] + spread * np.array([-5.0, -2.0, 0.0, 2.0, 5.0])).ravel()
         root, has_root = shape.preimages(levels)
-        edges = standard_edges(np.concatenate([shape.edges, root[has_root]]), 7.0)
+        edges = standard_edges(np.concatenate([shape.edges, root[has_root]]), radius)
         # Ends closer than the smearing resolves are redundant, except the edges of g themselves.
         keep = [edges[0]]
         for end in edges[1:]:
@@ -280,9 +297,11 @@ def dense_rule(
     parts = np.ceil(np.maximum(np.diff(edges) / 0.5, np.abs(values[1] - values[0]) * steepest / 4))
     span = np.stack([slope * values.min(), slope * values.max()])
     low, high = np.min(span.min(0) - 6.5 * width), np.max(span.max(0) + 6.5 * width)
-    labels = np.ceil(density * fineness * (high - low) / width.min()) + 1
-    if not np.isfinite(high - low) or parts.sum() * 8 * labels > largest:
+    labels = density * (high - low) / width.min()
+    # Rules of all finenesses are of one kind: what they differ by is then the error of the coarser one.
+    if not np.isfinite(high - low) or parts.sum() * 8 * (labels + 1) > largest:
         return None
+    labels = np.ceil(fineness * labels) + 1
     ends = zip(edges[:-1], edges[1:], parts, strict=True)
     fine = np.concatenate([np.linspace(low_z, high_z, int(k), endpoint=False) for low_z, high_z, k in ends])
     z, weight = panels(np.append(fine, edges[-1]), round(8 * fineness), graded=False)

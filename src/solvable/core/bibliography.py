@@ -159,6 +159,13 @@ BIBLIOGRAPHY = {
         2024,
         "COLT, arXiv:2403.05529",
     ),
+    "dandi2024benefits": Publication(
+        "Dandi, Troiani, Arnaboldi, Pesce, Zdeborová, Krzakala",
+        "The Benefits of Reusing Batches for Gradient Descent in Two-Layer Networks: Breaking the Curse of Information "
+        "and Leap Exponents",
+        2024,
+        "ICML, arXiv:2402.03220",
+    ),
     "defilippis2025optimal": Publication(
         "Defilippis, Dandi, Mergny, Krzakala, Loureiro",
         "Optimal spectral transitions in high-dimensional multi-index models",

@@ -130,6 +130,25 @@ class Anderson(optx.AbstractFixedPointSolver):
         return y, aux, {}
 
 
+class Iteration(NamedTuple):
+    """Where the iteration ended, after how many evaluations of f, and the tolerances it had; not yet judged."""
+
+    value: Any
+    iterations: jax.Array
+    rtol: float
+    atol: float
+
+    def judged(self, image: Any) -> FixedPoint:
+        """The report, given f at `value`."""
+        x, image = jax.lax.stop_gradient((self.value, image))
+        change = ravel_pytree(jax.tree.map(jnp.subtract, image, x))[0]
+        residual = _scaled_residual(ravel_pytree(x)[0], change, self.rtol, self.atol)  # in units of the tolerance
+        status = jnp.where(
+            jnp.isfinite(residual), jnp.where(residual <= 1, Ending.CONVERGED, Ending.MAX_STEPS), Ending.NONFINITE
+        )
+        return FixedPoint(self.value, self.rtol * residual, self.iterations, status.astype(jnp.int32))
+
+
 def solve_fixed_point(
     function: Callable[[Any, Any], Any],
     start: Any,
@@ -148,6 +167,21 @@ def solve_fixed_point(
     to ten times its rounding unit. Works under `jit`, `vmap` and `grad`, in the precision of `start`; outside of `jit`
     pass the same function object each time, with what changes in `args`, or each call compiles anew.
     """
+    found = iterate(function, start, args, damping, memory, rtol, atol, max_steps)
+    return found.judged(function(*jax.lax.stop_gradient((found.value, args))))
+
+
+def iterate(
+    function: Callable[[Any, Any], Any],
+    start: Any,
+    args: Any,
+    damping: float,
+    memory: int,
+    rtol: float,
+    atol: float,
+    max_steps: int,
+) -> Iteration:
+    """The iteration of `solve_fixed_point` alone, for callers who evaluate the function at its end themselves."""
     if not 0 < damping <= 1:
         raise ValueError(
             f"damping = {damping!r} is not allowed: damping must be in (0, 1], the weight of the new iterate."
@@ -163,17 +197,7 @@ def solve_fixed_point(
     rtol = max(rtol, 10 * float(rounding))
     solver = Anderson(rtol=rtol, atol=atol, damping=damping, memory=memory)
     solution = optx.fixed_point(function, solver, start, args, max_steps=max_steps, throw=False)
-
-    x, frozen_args = jax.lax.stop_gradient((solution.value, args))
-    residual = _scaled_residual(
-        ravel_pytree(x)[0], ravel_pytree(jax.tree.map(jnp.subtract, function(x, frozen_args), x))[0], rtol, atol
-    )
-    residual = jax.lax.stop_gradient(residual)  # in units of the tolerance
-    status = jnp.where(
-        jnp.isfinite(residual), jnp.where(residual <= 1, Ending.CONVERGED, Ending.MAX_STEPS), Ending.NONFINITE
-    )
-    iterations = jnp.asarray(solution.stats["num_steps"], jnp.int32)
-    return FixedPoint(solution.value, rtol * residual, iterations, status.astype(jnp.int32))
+    return Iteration(solution.value, jnp.asarray(solution.stats["num_steps"], jnp.int32), rtol, atol)
 
 
 def _inexact(leaf: Any) -> jax.Array:

@@ -45,18 +45,19 @@ class FreeSum(NamedTuple):
 
 
 @functools.partial(jax.jit, static_argnames="nodes")
-def free_sum(law: Law, D: Any, nodes: int = NODES, above: Any = None) -> FreeSum:
+def free_sum(law: Law, D: Any, nodes: int = NODES, above: Any = None, rule: Any = None) -> FreeSum:
     """The law of Y at nodes that make integrals over it converge geometrically.
 
     On each interval of the bulk u = mid - half cos(phi) with Gauss-Legendre nodes in phi: v is analytic in phi up to
     the ends, where it vanishes like a square root in u. With `above` only the part of the law with u > `above` is
-    kept, cut there exactly: integrals of (x - theta)_+ with theta = x(`above`) converge as fast.
+    kept, cut there exactly: integrals of (x - theta)_+ with theta = x(`above`) converge as fast. A `rule` holds the
+    nodes on [0, 1] and weights for each interval, in place of those of `nodes`.
     """
     intervals = bulk_intervals(law, D)  # no derivative: what is integrated vanishes at the ends
     first, last = _merged(intervals)
     if above is not None:
         intervals = jnp.maximum(intervals, above)
-    angle, share = gauss_legendre(_nodes_each(nodes, len(intervals)))
+    angle, share = gauss_legendre(nodes_each(nodes, len(intervals))) if rule is None else rule
     phi = jnp.pi * jnp.asarray(angle)
     middle, half = intervals.sum(1, keepdims=True) / 2, (intervals[:, 1:] - intervals[:, :1]) / 2
     u = middle - half * jnp.cos(phi)
@@ -74,7 +75,7 @@ def free_sum(law: Law, D: Any, nodes: int = NODES, above: Any = None) -> FreeSum
     return FreeSum(D, u, v, u + shift, density, shift / D, weight)
 
 
-def _nodes_each(nodes: int, intervals: int) -> int:
+def nodes_each(nodes: int, intervals: int) -> int:
     """Nodes on each of many intervals: one of them holds little mass, and its neighbours share the work."""
     return max(nodes // 8, -(-nodes * _FEW // max(intervals, _FEW)))
 

@@ -6,7 +6,6 @@ a polynomial in it to high accuracy, whose Legendre series is integrated term by
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import jax
@@ -16,7 +15,7 @@ from numpy.polynomial.legendre import legvander
 from solvable.core.precision import float64
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.numerics.roots import crossing
-from solvable.spectra.convolution import NODES, free_sum
+from solvable.spectra.convolution import NODES, free_sum, nodes_each
 from solvable.spectra.denoising import mmse_of
 from solvable.spectra.law import Law
 
@@ -46,9 +45,12 @@ class UpperPart:
     """
 
     def __init__(self, law: Law, D: float, nodes: int = NODES):
-        x, h, shrunk, weight, error = (np.asarray(part) for part in _nodes(law, D, nodes))
-        count = x.shape[1]
+        count, most = (nodes_each(number, len(law.gaps) + 1) for number in (nodes, max(nodes, NODES)))
         node, share = gauss_legendre(count)
+        # Filled up with nodes of no weight, so that rules share compiled code.
+        rule = np.pad(node, (0, most - count), constant_values=0.5), np.pad(share, (0, most - count))
+        *columns, error = (np.asarray(part) for part in _nodes(law, D, rule))
+        x, h, shrunk, weight = (column[:, :count] for column in columns)
         basis = legvander(2 * node - 1, count - 1) * (2 * np.arange(count) + 1)
         parts = np.stack([weight, weight * x, weight * h, weight * x * h, weight * h**2, weight * shrunk**2], 1)
         self.D = D
@@ -96,10 +98,10 @@ class UpperPart:
 
 
 @float64
-@functools.partial(jax.jit, static_argnames="nodes")
-def _nodes(law: Law, D: float, nodes: int) -> tuple[jax.Array, ...]:
+@jax.jit
+def _nodes(law: Law, D: float, rule: tuple[np.ndarray, np.ndarray]) -> tuple[jax.Array, ...]:
     """x, h, f* = 2u - x and the weights, intervals x nodes, and the mmse."""
-    found = free_sum(law, D, nodes)
+    found = free_sum(law, D, rule=rule)
     columns = found.x, found.hilbert, 2 * found.u - found.x, found.weight
     return *(column.reshape(len(law.gaps) + 1, -1) for column in columns), mmse_of(law, found)
 

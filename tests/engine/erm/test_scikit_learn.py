@@ -25,15 +25,6 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.linear_model import (
-    ElasticNet,
-    HuberRegressor,
-    Lasso,
-    LogisticRegression,
-    QuantileRegressor,
-    Ridge,
-)
-from sklearn.svm import LinearSVC, LinearSVR
 
 import solvable as sv
 from solvable.verbs.simulate import generators
@@ -58,6 +49,13 @@ def ours(model: sv.MultiIndex, loss, penalty) -> np.ndarray:
     return outcome.estimate[:, 0]
 
 
+def scikit_learn(name: str, **options):
+    """An estimator of theirs, imported when a test needs it."""
+    from sklearn import linear_model, svm
+
+    return getattr(svm if name.startswith("LinearSV") else linear_model, name)(**options)
+
+
 def theirs(estimator, X, y) -> np.ndarray:
     return np.ravel(estimator.set_params(fit_intercept=False).fit(X, y).coef_)
 
@@ -70,25 +68,43 @@ LONG = ("hinge", "logistic", "pinball")
 PRECISE = {"tol": 1e-12, "max_iter": 1_000_000}
 S = 0.4
 SETTINGS = {
-    "ridge": (LINEAR, "square", sv.Ridge(S), lambda s, n: Ridge(alpha=s), 1e-9),
-    "elastic net": (LINEAR, "square", sv.Ridge(S), lambda s, n: ElasticNet(alpha=s / n, l1_ratio=0.0, **PRECISE), 1e-6),
-    "lasso": (LINEAR, "square", sv.Lasso(S), lambda s, n: Lasso(alpha=s / n, **PRECISE), 1e-7),
-    "logistic": (CLASSES, "logistic", sv.Ridge(S), lambda s, n: LogisticRegression(C=1 / s, **PRECISE), 1e-5),
+    "ridge": (LINEAR, "square", sv.Ridge(S), lambda s, n: scikit_learn("Ridge", alpha=s), 1e-9),
+    "elastic net": (
+        LINEAR,
+        "square",
+        sv.Ridge(S),
+        lambda s, n: scikit_learn("ElasticNet", alpha=s / n, l1_ratio=0.0, **PRECISE),
+        1e-6,
+    ),
+    "lasso": (LINEAR, "square", sv.Lasso(S), lambda s, n: scikit_learn("Lasso", alpha=s / n, **PRECISE), 1e-7),
+    "logistic": (
+        CLASSES,
+        "logistic",
+        sv.Ridge(S),
+        lambda s, n: scikit_learn("LogisticRegression", C=1 / s, **PRECISE),
+        1e-5,
+    ),
     "hinge": (
         CLASSES,
         "hinge",
         sv.Ridge(S),
-        lambda s, n: LinearSVC(loss="hinge", C=1 / s, random_state=0, **PRECISE),
+        lambda s, n: scikit_learn("LinearSVC", loss="hinge", C=1 / s, random_state=0, **PRECISE),
         1e-5,
     ),
     "absolute": (
         OUTLIERS,
         "absolute",
         sv.Ridge(S),
-        lambda s, n: LinearSVR(epsilon=0, C=1 / s, random_state=0, **PRECISE),
+        lambda s, n: scikit_learn("LinearSVR", epsilon=0, C=1 / s, random_state=0, **PRECISE),
         1e-5,
     ),
-    "pinball": (OUTLIERS, pinball, sv.Lasso(S), lambda s, n: QuantileRegressor(quantile=0.7, alpha=s / n), 1e-5),
+    "pinball": (
+        OUTLIERS,
+        pinball,
+        sv.Lasso(S),
+        lambda s, n: scikit_learn("QuantileRegressor", quantile=0.7, alpha=s / n),
+        1e-5,
+    ),
 }
 
 
@@ -113,7 +129,9 @@ def test_same_weights_from_features_of_unit_variance(name):
 
 def test_huber_regressor_is_huber_at_its_fitted_scale():
     X, y = data(OUTLIERS)
-    fitted = HuberRegressor(epsilon=1.5, alpha=0.3, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(X, y)
+    fitted = scikit_learn(
+        "HuberRegressor", epsilon=1.5, alpha=0.3, fit_intercept=False, tol=1e-10, max_iter=10_000
+    ).fit(X, y)
     w = ours(OUTLIERS, sv.losses.Huber(1.5 * fitted.scale_), sv.Ridge(0.3 * fitted.scale_))
     assert np.max(np.abs(fitted.coef_ - w)) < 1e-4 * np.max(np.abs(w))
     unscaled = ours(OUTLIERS, sv.losses.Huber(1.5), sv.Ridge(0.3))

@@ -8,12 +8,13 @@ import pytest
 from solvable.engine.sides import Field
 from solvable.engine.signals.eigenvalues import EigenvalueSignal
 from solvable.engine.signals.singular_values import SingularValueSignal
-from solvable.spectra import Discrete, Semicircle
+from solvable.spectra import Discrete, MarchenkoPastur, Semicircle
 
 QHAT = np.exp(np.random.default_rng(0).uniform(-25, 45, 64))
 SIGNS = Discrete([-1.0, 1.0])
 
 
+@pytest.mark.slow
 def test_a_gaussian_matrix_has_gaussian_entries():
     """For the semicircle mmse = 1 / (1 + qhat) and the potential is (qhat - log(1 + qhat)) / 2."""
     signal = EigenvalueSignal(Semicircle(2.5, 0.4))
@@ -26,7 +27,13 @@ def test_a_gaussian_matrix_has_gaussian_entries():
 
 
 @pytest.mark.parametrize(
-    "signal", [pytest.param(EigenvalueSignal(SIGNS), marks=pytest.mark.slow), SingularValueSignal(0.3, 0.5)], ids=repr
+    "signal",
+    [
+        EigenvalueSignal(MarchenkoPastur(0.5)),  # compiled for the models of matrices as well
+        pytest.param(EigenvalueSignal(SIGNS), marks=pytest.mark.slow),
+        pytest.param(SingularValueSignal(0.3, 0.5), marks=pytest.mark.slow),
+    ],
+    ids=repr,
 )
 def test_the_table_is_true_to_its_function(signal):
     """At the closing of a gap too (for two atoms that is qhat = 1)."""
@@ -56,10 +63,20 @@ def test_the_limits_are_continued():
     assert np.allclose(error, 1e-6 * np.array([0, 0, 0.5e-20, 0]), rtol=1e-6)
 
 
-def test_a_skewed_spectrum_is_seen_better_at_first():
+@pytest.mark.parametrize(
+    ("law", "skewness"),
+    [
+        (MarchenkoPastur(0.5), 0.5**-0.5),  # a free Poisson law of rate 0.5
+        pytest.param(
+            Discrete([1.0, 5.0], [0.8, 0.2]),
+            (0.8 * (-0.8) ** 3 + 0.2 * 3.2**3) / (0.8 * 0.8**2 + 0.2 * 3.2**2) ** 1.5,
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["free Poisson", "two values"],
+)
+def test_a_skewed_spectrum_is_seen_better_at_first(law, skewness):
     """overlap = qhat + (skewness^2 - 1) qhat^2, against the law itself where both hold."""
-    law = Discrete([1.0, 5.0], [0.8, 0.2])
-    skewness = (0.8 * (-0.8) ** 3 + 0.2 * 3.2**3) / (0.8 * 0.8**2 + 0.2 * 3.2**2) ** 1.5
     overlap = EigenvalueSignal(law).overlap(np.array([1e-10, 1e-4]))
     assert overlap[0] == pytest.approx(1e-10, rel=1e-9)
     assert overlap[1] / 1e-4 - 1 == pytest.approx(1e-4 * (skewness**2 - 1), rel=1e-3)

@@ -90,7 +90,7 @@ def test_parity_curve_is_the_same_point_by_point_and_in_any_order():
 
 @pytest.mark.parametrize(
     "channel",
-    [Parity, pytest.param(Staircase, marks=pytest.mark.slow), Bistable.toy],
+    [pytest.param(Parity, marks=pytest.mark.slow), pytest.param(Staircase, marks=pytest.mark.slow), Bistable.toy],
     ids=["parity", "staircase", "bistable"],
 )
 def test_no_bit_depends_on_what_was_asked_before(channel):

@@ -98,6 +98,7 @@ def test_the_figure_of_robust_regression():
     assert {"runs at $d = 100$", "message passing, $d = 100$", "Tukey near a replicon of 1"} <= set(texts(figure))
 
 
+@pytest.mark.slow
 def test_the_best_numbers_of_the_square_loss_and_what_is_run(monkeypatch):
     """A loss for which no numbers are valid has no learner, and no runs."""
     alpha, asked = np.array([10.0]), []

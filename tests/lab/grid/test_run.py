@@ -137,7 +137,7 @@ def test_a_seed_that_kills_its_worker_fails_alone(tmp_path, monkeypatch):
     assert "seed = 5: no worker could compute it, 3 times" in error
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", sorted(sweep_toys.ERRORS))
 def test_a_point_that_raises_is_kept_with_its_error(tmp_path, kind):
     curve = run(tmp_path, [sweep_toys.Raising(1.5, kind), RIDGE], d=10)

@@ -21,6 +21,7 @@ from solvable.lab.sweep.status import status
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs to see processes and threads")
 
 
+@pytest.mark.slow
 def test_workers_keep_to_few_threads(monkeypatch):
     """One for BLAS, and two for XLA, which gives other digits with one; whatever this process is told."""
     for name in ("NPROC", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):

@@ -15,14 +15,13 @@ from toys.learners import results, wait_until
 import solvable as sv
 from solvable.lab.sweep.status import status
 
-distributed = pytest.importorskip("distributed")
-
 LEARNERS = [sweep_toys.Slow(0.05), toy.Ridge()]
 ARGUMENTS = {"alpha": np.linspace(0.2, 3, 12), "d": 10, "seeds": 2}
 
 
 @pytest.fixture
 def cluster():
+    distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(
             n_workers=2,

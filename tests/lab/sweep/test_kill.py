@@ -228,6 +228,7 @@ def test_an_interruption_ends_the_command_at_once_and_its_workers_too(tmp_path, 
     interrupted(tmp_path, workers, done)
 
 
+@pytest.mark.slow
 def test_an_interruption_does_not_depend_on_how_the_tests_were_started(tmp_path):
     """As in the background of a shell, where an interruption is ignored, and inherited so."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -237,6 +238,21 @@ def test_an_interruption_does_not_depend_on_how_the_tests_were_started(tmp_path)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         signal.signal(signal.SIGINT, before)
+
+
+def test_an_interruption_is_noted_and_keeps_what_is_done(tmp_path, monkeypatch):
+    """In this process, where the slow learner is interrupted in its first sleep."""
+    monkeypatch.setattr(sweep_toys.time, "sleep", _interrupted)
+    learners = [toy.Ridge(), sweep_toys.Slow(600.0)]
+    with pytest.raises(KeyboardInterrupt):
+        sv.sweep(toy.Regression(), learners, store=tmp_path, alpha=[1.0, 2.0, 3.0], progress=False)
+    found = status(tmp_path)
+    assert (found.done, found.failed, found.left, found.running) == (3, 0, 3, False)
+    assert "stopped (KeyboardInterrupt)" in (tmp_path / "sweep.log").read_text()
+
+
+def _interrupted(seconds):
+    raise KeyboardInterrupt
 
 
 def interrupted(tmp_path, workers, done):
@@ -266,11 +282,10 @@ def interrupted(tmp_path, workers, done):
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_a_killed_sweep_takes_its_workers_with_it(tmp_path, how):
-    process = sweep(tmp_path, 2, 5.0, 2)
-    assert wait_until(lambda: len(children(process.pid)) > 2, 1800)
+def test_a_killed_sweep_takes_its_workers_with_it(tmp_path, forked, how):
+    process = forked(tmp_path, 2, 5.0, 2)
+    assert wait_until(lambda: len(children(process)) > 2, 1800)
     time.sleep(0.5)
-    left = children(process.pid)
-    process.send_signal(how)
-    process.communicate(timeout=1800)
-    assert wait_until(lambda: not any(map(alive, left)), 1800)
+    left = children(process)
+    os.kill(process, how)
+    assert wait_until(lambda: not any(map(alive, [process, *left])), 1800)

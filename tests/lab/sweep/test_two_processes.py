@@ -138,6 +138,7 @@ def test_identical_bits_whatever_the_workers_and_the_order(tmp_path, model, lear
     assert results(tmp_path / "two") == one and results(tmp_path / "pieces") == one
 
 
+@pytest.mark.slow
 def test_a_sweep_of_the_index_model_in_pieces(tmp_path):
     model, learner = sv.MultiIndex("abs(z)"), sv.AMP()
     sv.sweep(model, learner, store=tmp_path / "whole", alpha=[0.8, 1.5], d=60, seeds=2)

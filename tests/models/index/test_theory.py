@@ -68,11 +68,12 @@ def overlap(model, learner, alpha):
 
 
 def jump(model, learner, level: float, low: float, high: float) -> float:
-    """The alpha at which the overlap passes `level`, by bisection on the prediction alone."""
-    for _ in range(28):
-        middle = (low + high) / 2
-        value = sv.predict(model, learner, alpha=middle, throw=False)["overlap"]
-        low, high = (low, middle) if value > level else (middle, high)
+    """The alpha at which the overlap passes `level`, in the prediction alone: a grid that is narrowed six times."""
+    for _ in range(6):
+        grid = np.linspace(low, high, 33)
+        above = sv.predict(model, learner, alpha=grid[1:-1], throw=False)["overlap"] > level
+        first = int(np.argmax([*above, True]))
+        low, high = grid[first], grid[first + 1]
     return (low + high) / 2
 
 

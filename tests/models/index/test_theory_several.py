@@ -71,6 +71,7 @@ def check_that_noise_never_helps(text: str, alpha: float, noises: list[float]) -
         before = values, error
 
 
+@pytest.mark.slow
 def test_a_little_noise_does_not_help():
     """Labels sign(z1 z2) + z1 / 2 say 2 z1 up to a choice: no eigenvalue of the overlap exceeds alpha."""
     found = sv.predict(sv.MultiIndex("sign(z1*z2)+0.5*z1", noise=1e-5), sv.AMP(), alpha=0.8)

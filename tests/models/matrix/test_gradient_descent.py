@@ -109,3 +109,10 @@ def test_averaged_gradient_descent_is_near_its_conjecture():
     assert 0.9 < single / (2 * bayes) < 1.5
     assert 0.9 < average / (1.125 * bayes) < 1.5
     assert average < 0.7 * single
+
+
+def test_one_run_and_an_average_of_several_stand_in_one_curve():
+    """What runs tell besides their metrics has one shape, whatever the learner."""
+    learners = [GradientDescent(max_steps=3), GradientDescent(runs=2, max_steps=3)]
+    curve = sv.learning_curve(QuadraticNetwork(0.5), learners, alpha=[0.3], d=6, seeds=1)
+    assert curve.dataset["iterations_simulation"].values.ravel().tolist() == [3, 6]

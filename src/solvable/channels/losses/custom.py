@@ -49,7 +49,8 @@ class Custom(Loss):
         self.margin = not self.residual and _agrees(function, lambda y, z: (1.0 + 0.0 * y, y * z))
         self.mirrored = _agrees(function, lambda y, z: (-y, -z))
         labels = (1.0,) if self.residual or self.margin else _LABELS
-        found = [_structure(self, y) for y in labels]
+        derivatives = jax.jit(lambda u, y: (self.profile(u, y), self.slope(u, y), self.curvature(u, y)))
+        found = [_structure(self, y, derivatives) for y in labels]
         places = [[kink[0] for kink in kinks] + list(splits) for kinks, splits, _ in found]
         if any(len(p) != len(places[0]) or not np.allclose(p, places[0], atol=1e-6) for p in places):
             raise bad_parameter(
@@ -109,18 +110,22 @@ def _check_values(function: Callable) -> None:
 
 
 @float64
-def _structure(loss: Custom, y: float) -> tuple[tuple[tuple[float, float, float], ...], tuple[float, ...], float]:
-    """The kinks and splits of the profile at one label, and its lowest curvature."""
+def _structure(
+    loss: Custom, y: float, derivatives: Callable[[Any, float], tuple[Any, Any, Any]]
+) -> tuple[tuple[tuple[float, float, float], ...], tuple[float, ...], float]:
+    """The kinks and splits of the profile at one label, and its lowest curvature.
+
+    `derivatives` gives the profile, its slope and its curvature, compiled.
+    """
     breaks = find_breaks(Target(lambda u: loss.profile(u, y), projections=1), _REACH)
     near = _NEAR * (1 + np.abs(breaks))
 
     def side(sign: float) -> tuple[np.ndarray, ...]:
         """Value, slope and curvature at the breaks, from one side."""
         step = sign * near
-        at = jnp.asarray(breaks + step)
-        curvature = loss.curvature(at, y)
-        slope = loss.slope(at, y) - step * curvature
-        return tuple(np.asarray(part) for part in (loss.profile(at, y) - step * slope, slope, curvature))
+        value, slope, curvature = (np.asarray(part) for part in derivatives(breaks + step, y))
+        slope = slope - step * curvature
+        return value - step * slope, slope, curvature
 
     kinks, splits = [], []
     if breaks.size:
@@ -134,8 +139,7 @@ def _structure(loss: Custom, y: float) -> tuple[tuple[tuple[float, float, float]
                 splits.append(float(b))
     if any(left > right for _, left, right in kinks):
         raise bad_parameter("loss", loss.name, "without kinks that point upwards")
-    grid = jnp.linspace(-_REACH, _REACH, 16001)
-    curvature = np.asarray(loss.curvature(grid, y))
+    curvature = np.asarray(derivatives(np.linspace(-_REACH, _REACH, 16001), y)[2])
     lowest = float(np.min(curvature[np.isfinite(curvature)], initial=0.0))
     return tuple(kinks), tuple(splits), min(lowest, 0.0) if lowest < -1e-9 else 0.0
 

@@ -16,38 +16,47 @@ machine, where $x^* = x\cdot w^*/\sqrt d$ is not z alone and $S_t$ is not zero. 
 Averages are over scrambled Sobol points, each set of which goes its own way from the first step to the last, so that
 the scatter of the sets tells the error. The response Rl is found in one of two ways:
 
-- *derivative*: $dg_t/dom_s = g'(h_t) (\delta_{ts} + \eta\sum_{s\le v<t} Rth(t,v)\, dg_v/dom_s)$, sample by sample. It
-  takes steps^2/2 numbers a sample, and g must have a derivative: what a kink adds to g' at one point is missed.
-- *stein*: $E[g_t (om, z)^T] = (Rl(t,\cdot), b_t)\, Cov(om, z)$, without derivatives. But the fields of later steps are
-  nearly a combination of those before, so that after some ten steps the noise of the left side is blown up.
+- by Stein's identity, $E[g_t (om, z)^T] = (Rl(t,\cdot), b_t)\, Cov(om, z)$, without derivatives, kinks or not. The
+  fields of later steps are nearly combinations of those before, so that single entries of Rl mean little after ten
+  steps. What Rl does to the fields remains well determined if all is written in one triangular basis of them.
+- by derivatives, $dg_t/dom_s = g'(h_t) (\delta_{ts} + \eta\sum_{s\le v<t} Rth(t,v)\, dg_v/dom_s)$, sample by sample.
+  It takes steps^2/2 numbers a sample, and g must have a derivative: what a kink adds to g' at one point is missed.
+
+The first is used, and held against a second course: by the derivatives where there are some and their number allows,
+or else by Stein's identity with a quarter of the samples, whose error is not that of the first.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from solvable.core.errors import NotSolvable
-from solvable.numerics.sobol import normal_points
+from solvable.engine.dynamics.samples import Samples, grid_samples, sobol_samples
+from solvable.targets.target import Target
 
 SETS = 8
 """How many independent sets of samples there are."""
-POWER = 16
-"""A set has 2^16 samples, or fewer where their derivatives would not fit into memory."""
-_FEWEST = 10
-"""The least power: with fewer samples averages mean nothing."""
-_MEMORY = 2**29
-"""Bytes that the derivatives of a set of samples may take."""
-_SOBOL = 32
-"""Sobol points have no more coordinates than this; what comes later matters less, and is drawn independently."""
-WIDE = 1.5
-"""z is spread wider by this factor, and its samples weighted: what a polynomial label does happens in the tails."""
-_NEW = 1e-9
-"""A field whose part that earlier ones do not tell has less than this share of its variance, tells nothing new."""
+_LARGEST = 16
+"""A set has 2^16 samples, or fewer for many steps."""
+_FEWEST = 8
+"""The least such power: with fewer samples averages mean nothing."""
+_NUMBERS = 2**22
+"""The most samples of a set times fields: what it keeps is three times that."""
+_DERIVATIVES = 2**25
+"""The most derivatives that a set keeps."""
+_DERIVED = 12
+"""By derivatives alone, covariances soon are those of no samples: the most steps that are held against them."""
+_NEW = 1e-6
+"""A field that is known from earlier ones to this share of its variance tells nothing new."""
+_GRID = 3
+"""The most dimensions in which the samples of a smooth force are a grid."""
 
 
 class Signal(Protocol):
@@ -89,84 +98,85 @@ class Signal(Protocol):
         ...
 
 
-class Descent(NamedTuple):
+class Course(NamedTuple):
     """Overlaps along the steps for every set of samples: `M` (sets, steps + 1, p, r) and `Q` (sets, steps + 1, p, p).
 
-    `stein` says in which way the response was found. `condition` is that of the covariance of the fields, the largest
-    over the sets. `noise` is eta alpha times the scatter of the response among the sets, in its largest entry: what
-    it does to the fields is of first order in the scatter of M and Q, and of second order hidden in their mean.
-    `mismatch` is by how much the response found by derivatives misses Stein's identity, in standard errors, at worst.
+    `stein` says in which way the response was found. `condition` is that of the covariance of z and the fields, the
+    largest among the sets.
     """
 
     M: np.ndarray
     Q: np.ndarray
     stein: bool
     condition: float
-    noise: float
-    mismatch: float
 
 
 def descend(
-    signal: Signal,
-    alpha: float,
-    rate: float,
-    steps: int,
-    M: np.ndarray,
-    Q: np.ndarray,
-    stein: bool | None = None,
-    power: int = POWER,
-    sets: int = SETS,
-) -> Descent:
-    """The overlaps of gradient descent at `rate` eta from M (p, r) and Q (p, p).
+    signal: Signal, alpha: float, rate: float, steps: int, M: np.ndarray, Q: np.ndarray, target: Target | None = None
+) -> tuple[Course, Course]:
+    """The overlaps of descent at `rate` eta from M (p, r) and Q (p, p), and a second course to hold them against.
 
-    The response is found from derivatives, and by Stein's identity where the force has kinks, unless told by `stein`.
+    With the `target` of one direction that labels come from, few steps of a smooth force are computed on grids.
     """
-    stein = signal.kinked if stein is None else stein
-    if not stein:
-        a_sample = 8 * signal.width**2 * (steps * (steps + 1) // 2 + 1)
-        power = min(power, int(np.log2(_MEMORY / a_sample)))
-    if power < _FEWEST:
+    run = functools.partial(course, signal, alpha, rate, steps, M, Q)
+    p, r, extra = signal.width, signal.directions, signal.extra
+    if target is not None and r == 1 and not signal.kinked and 1 + extra + p * steps <= _GRID:
+        fine, coarse = (grid_samples(target, extra, p * steps, size) for size in (1.0, 0.75))
+        return run([fine], new=1e-12), run([coarse], new=1e-12)
+    power = set_size(signal, steps)
+    small = p**2 * steps * (steps + 1) // 2 * 2 ** (power - 2) <= _DERIVATIVES
+    derived = not signal.kinked and steps <= _DERIVED and small
+    # The second course is rougher in every way, so that their difference covers what the scatter of the first hides.
+    first, second = _sets(signal, steps, power, 0), _sets(signal, steps, power - 2, SETS)
+    return run(first), run(second, stein=not derived, new=100 * _NEW if derived else 10 * _NEW)
+
+
+def _sets(signal: Signal, steps: int, power: int, start: int) -> Iterator[Samples]:
+    shape = signal.directions, signal.extra, signal.width * steps
+    return (sobol_samples(*shape, power, number) for number in range(start, start + SETS))
+
+
+def set_size(signal: Signal, steps: int) -> int:
+    """The power of two of the number of samples in a set."""
+    power = min(_LARGEST, int(np.log2(_NUMBERS / max(signal.width * steps, 1))))
+    if power < _FEWEST + 2:
         raise NotSolvable(
-            f"the theory of {steps} steps on one batch follows the response of every sample at every step to every "
-            "earlier one, which does not fit into memory; take fewer steps, or simulate."
+            f"the theory of {steps} steps of {signal.width} neurons on one batch follows every sample at every step, "
+            "which is too much: take fewer steps or neurons, or simulate."
         )
-    parts = [_one_set(signal, alpha, rate, steps, M, Q, stein, power, number) for number in range(sets)]
-    stacked = {name: np.stack([part[name] for part in parts]) for name in parts[0]}
-    condition, noise, mismatch = 1.0, 0.0, 0.0
-    if steps > 0:
-        condition = float(stacked["condition"].max())
-    if steps > 2:
-        noise = float(rate * alpha * np.max(np.std(stacked["response"], axis=0, ddof=1)))
-    if steps > 0 and not stein:
-        miss = stacked["mismatch"]
-        error = np.std(miss, axis=0, ddof=1) / np.sqrt(sets)
-        mismatch = float(np.max(np.abs(miss.mean(axis=0)) / np.maximum(error, 1e-12)))
-    return Descent(stacked["M"], stacked["Q"], stein, condition, noise, mismatch)
+    return power
+
+
+def course(
+    signal: Signal, alpha: float, rate: float, steps: int, M: np.ndarray, Q: np.ndarray, sets: Iterable[Samples],
+    stein: bool = True, new: float = _NEW,
+) -> Course:  # fmt: skip
+    """The overlaps of descent for each of several sets of samples, the response found in one of the two ways."""
+    with np.errstate(over="ignore", invalid="ignore"):  # descent that runs away is not finite, and says so
+        parts = [_one_set(signal, alpha, rate, steps, M, Q, samples, stein, new) for samples in sets]
+    overlaps, selfs, conditions = (np.stack(part) for part in zip(*parts, strict=True))
+    return Course(overlaps, selfs, stein, float(conditions.max()))
 
 
 def _one_set(
-    signal: Signal, alpha: float, rate: float, steps: int, M0: np.ndarray, Q0: np.ndarray, stein: bool,
-    power: int, number: int,
-) -> dict[str, np.ndarray]:  # fmt: skip
-    """The whole course of one set of samples."""
-    p, r, n = signal.width, signal.directions, 2**power
-    draws = _draws(r + signal.extra + p * steps, power, number)
-    weight = WIDE**r * np.exp(-(WIDE**2 - 1) / 2 * np.sum(draws[:r] ** 2, axis=0)) / n
-    draws[:r] *= WIDE
-    z, extra, E = draws[:r], draws[r : r + signal.extra], np.delete(draws, slice(r, r + signal.extra), axis=0)
-    context = signal.context(z, extra)
+    signal: Signal, alpha: float, rate: float, steps: int, M0: np.ndarray, Q0: np.ndarray, samples: Samples,
+    stein: bool, new: float,
+) -> tuple[np.ndarray, np.ndarray, float]:  # fmt: skip
+    """The whole course of one set of samples: M, Q and the condition."""
+    p, r, n = signal.width, signal.directions, len(samples.weight)
+    z, weight, E = samples.z, samples.weight, np.concatenate([samples.z, samples.e])
+    context = signal.context(z, samples.extra)
     x_star = signal.direction(z, context)
-    force = _compiled(signal, not stein)
+    force = compiled_force(signal, not stein)
     size = p * (steps + 1)
-    M, C, Rth, Rl = np.zeros((steps + 1, p, r)), np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
+    M, C, Rth = np.zeros((steps + 1, p, r)), np.zeros((size, size)), np.zeros((size, size))
     H, G = np.zeros((p * steps, n)), np.zeros((p * steps, n))
     response = None if stein else _Response(p, steps, weight)
-    miss = np.zeros((p * steps, p * steps))
-    basis = _Basis(r, p * steps)
+    basis = _Basis(r, p * steps, new)
     M[0], C[:p, :p] = M0, Q0
     for t in range(steps):
         now, past, upto = slice(p * t, p * (t + 1)), slice(0, p * t), slice(0, p * (t + 1))
-        new = slice(p * (t + 1), p * (t + 2))
+        soon = slice(p * (t + 1), p * (t + 2))
         rows = basis.add(M[t], C[now, past], C[now, now])
         h = rows @ E + rate * Rth[now, past] @ G[past]
         spike = signal.shift(M[t], context)
@@ -179,41 +189,28 @@ def _one_set(
         # The weights move, and with them the fields of fresh samples.
         A = np.eye(p) - rate * signal.decay(C[now, now], alpha)
         M[t + 1] = A @ M[t] + rate * alpha * weighted @ x_star.T
-        C[new, upto] = A @ C[now, upto] + rate * alpha * weighted @ H[upto].T
-        C[upto, new] = C[new, upto].T
+        C[soon, upto] = A @ C[now, upto] + rate * alpha * weighted @ H[upto].T
+        C[upto, soon] = C[soon, upto].T
         # The samples answer to their fields, and to their own past.
-        if response is None:
-            Rl[now, upto] = basis.solve(on_basis)
-        else:
-            Rl[now, upto] = response.step(slope, rate * Rth[now, past])
-            miss[now] = on_basis[:, r:] - Rl[now, upto] @ basis.L[: p * (t + 1), r:]
-        Rth[new, now] = np.eye(p)
-        Rth[new, past] = A @ Rth[now, past] + rate * alpha * Rl[now, upto] @ Rth[upto, past]
+        Rl = basis.solve(on_basis) if response is None else response.step(slope, rate * Rth[now, past])
+        Rth[soon, now] = np.eye(p)
+        Rth[soon, past] = A @ Rth[now, past] + rate * alpha * Rl @ Rth[upto, past]
         # The self-overlap: E[g_t h_{t+1}^T] from what is known of om_{t+1}, its new part being independent of g_t.
-        known = basis.project(M[t + 1], C[new, upto])
-        g_h = on_basis @ known.T + rate * (weighted @ G[upto].T) @ Rth[new, upto].T
+        known = basis.project(M[t + 1], C[soon, upto])
+        g_h = on_basis @ known.T + rate * (weighted @ G[upto].T) @ Rth[soon, upto].T
         spike = signal.shift(M[t + 1], context)
         g_h = g_h if spike is None else g_h + weighted @ spike.T
-        after = A @ C[upto, new][now] + rate * alpha * g_h
-        C[new, new] = (after + after.T) / 2
+        after = A @ C[upto, soon][now] + rate * alpha * g_h
+        C[soon, soon] = (after + after.T) / 2
     Q = np.stack([C[p * t : p * (t + 1), p * t : p * (t + 1)] for t in range(steps + 1)])
-    used = p * max(steps - 2, 0)  # later responses move nothing before the end
-    return {"M": M, "Q": Q, "condition": basis.condition(), "response": Rl[:used, :used], "mismatch": miss}
-
-
-def _draws(dimensions: int, power: int, number: int) -> np.ndarray:
-    """Independent N(0, 1) variables, one column a sample: of a few dimensions by Sobol points."""
-    few = min(-(-dimensions // 8) * 8, _SOBOL)  # in eights: fewer sets of points to keep
-    first = normal_points(few, power, number).T[: min(dimensions, few)]
-    rest = np.random.default_rng([7, power, number]).standard_normal((max(dimensions - few, 0), 2**power))
-    return np.concatenate([first, rest])
+    return M, Q, basis.condition()
 
 
 class _Basis:
     """(z, om_0, om_1, ..) = (I, L) e with independent e, the new part of each om one coordinate; z come first."""
 
-    def __init__(self, r: int, most: int):
-        self.r, self.size = r, 0
+    def __init__(self, r: int, most: int, new: float):
+        self.r, self.size, self._count, self._new = r, 0, 0, new
         self.L = np.zeros((most, r + most))
         self._pivots = np.zeros(most, bool)
 
@@ -235,19 +232,19 @@ class _Basis:
             known = np.concatenate([C[i], Q[i, :i]])
             row = self.project(M[i : i + 1], known[None])[0]
             left = Q[i, i] - row @ row
-            if left > _NEW * Q[i, i]:
+            if left > self._new * Q[i, i]:
                 self._pivots[first + i] = True
                 row[self.r + self.size] = np.sqrt(left)
                 self.size += 1
             self.L[first + i] = row
+        self._count = first + len(M)
         return self.L[first : first + len(M)]
 
     def solve(self, on_basis: np.ndarray) -> np.ndarray:
         """X with X L = on_basis on the coordinates that are there: the coefficients of the fields; zero where none."""
-        count = np.flatnonzero(self.L.any(axis=1))[-1] + 1
         pivots = np.flatnonzero(self._pivots)
         triangle = self.L[pivots, self.r : self.r + self.size]
-        found = np.zeros((len(on_basis), count))
+        found = np.zeros((len(on_basis), self._count))
         found[:, pivots] = _solve_lower(triangle.T[::-1, ::-1], on_basis[:, self.r : self.r + self.size].T[::-1])[
             ::-1
         ].T
@@ -256,13 +253,11 @@ class _Basis:
     def condition(self) -> float:
         """Of the covariance of z and the fields."""
         rows = np.concatenate([np.eye(self.r, self.L.shape[1]), self.L])
-        values = np.linalg.eigvalsh(rows @ rows.T)
-        return float(values[-1] / max(values[0], 1e-300))
+        values = np.linalg.svd(rows, compute_uv=False) ** 2 if np.all(np.isfinite(rows)) else np.full(1, np.nan)
+        return float(values[0] / max(values[-1], 1e-16 * values[0]))
 
 
 def _solve_lower(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
-    from scipy.linalg import solve_triangular
-
     return solve_triangular(triangle, right, lower=True, check_finite=False)
 
 
@@ -292,7 +287,7 @@ class _Response:
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled(signal: Signal, with_slope: bool) -> Any:
+def compiled_force(signal: Signal, with_slope: bool) -> Any:
     """(h, context) -> the force and, if asked for, its derivative (p, p, n), as NumPy arrays."""
 
     @jax.jit

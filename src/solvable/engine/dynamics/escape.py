@@ -42,6 +42,7 @@ LEVEL = 0.5
 """A neuron has left when the length of its overlaps with the directions is this."""
 _ZERO = 1e-7
 _LONG = 1e4
+_PATIENCE = 50.0
 
 
 class Expansion(NamedTuple):
@@ -169,8 +170,11 @@ def _hermite_mean(z: np.ndarray, weight: np.ndarray, degree: int) -> np.ndarray:
     return found
 
 
-def exit_time(target: Target, noise: float, move: Move, rates: Rates, longest: float = 1e4) -> float:
-    """The time n/d after which a neuron that starts at m = 0 has |m| = LEVEL, in the limit; infinite if never."""
+def exit_time(target: Target, noise: float, move: Move, rates: Rates) -> float:
+    """The time n/d after which a neuron that starts at m = 0 has |m| = LEVEL, in the limit; infinite if never.
+
+    A neuron that has not left after _PATIENCE times as long as its first pull alone would take is held back by noise.
+    """
     rule = neuron.neuron_rules(target, noise, move, rates)[0]
     numbers = jax.tree.map(jnp.asarray, rates)
 
@@ -179,8 +183,15 @@ def exit_time(target: Target, noise: float, move: Move, rates: Rates, longest: f
 
     left.terminal = True  # pyright: ignore[reportFunctionMemberAccess]
     start = np.zeros(target.projections)
+    first = float(np.linalg.norm(_drift(move, numbers, rule, start)))
     found = solve_ivp(
-        lambda t, m: np.asarray(_drift(move, numbers, rule, m)), (0, longest), start, events=left, rtol=1e-6, atol=1e-9
+        lambda t, m: np.asarray(_drift(move, numbers, rule, m)),
+        (0, _PATIENCE * LEVEL / first),
+        start,
+        method="LSODA",
+        events=left,
+        rtol=1e-5,
+        atol=1e-7,
     )
     return float(found.t_events[0][0]) if found.t_events[0].size else math.inf
 

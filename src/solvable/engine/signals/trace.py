@@ -76,16 +76,31 @@ def thresholded(law: Law, D: np.ndarray, u: np.ndarray, nodes: int = NODES) -> T
     return found._replace(mse=np.where(beyond, float(law.second_moment), found.mse), **nothing)
 
 
-def quadrature_error(law: Law, D: np.ndarray) -> np.ndarray:
+def quadrature_error(law: Law, D: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """The relative error of integrals over the whole spectrum, where they are known: an estimate of that of others.
 
-    They are those of mu, h mu, 2 x h mu and x^2 mu, here taken from the integrals at a cut beyond the spectrum.
+    They are those of mu, h mu, 2 x h mu and x^2 mu, here taken from the integrals at a cut beyond the spectrum. h is
+    large where mu is, so that its own integral may be far off, but it only ever comes with theta, in 2 (x - theta) h.
     """
     square = float(law.second_moment) + D
     found = _in_batches(law, D, float(law.ends[1]) + 3 * np.sqrt(D), NODES)
     cross = found.Df + 2 * found.theta * found.H
     second = found.mse - float(law.second_moment) - found.theta**2 * found.rank - 2 * D * found.Df
-    return np.max(np.abs([found.rank, np.sqrt(square) * found.H, cross, second / square]), axis=0)
+    return np.max(np.abs([found.rank, 2 * theta * found.H, cross, second / square]), axis=0)
+
+
+def overlap_and_square(
+    power: float, mse: Any, D: Any, Df: Any, theta: Any, K: Any, rank: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""$\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$, with $e = D\,Df - \theta K$.
+
+    For the eigenvalues of S are f(x) = x - theta or 0, also where its rank is limited, so that
+    int x f = int f^2 + theta K, and E[A*|R] = x - 2 D h.
+    """
+    with np.errstate(invalid="ignore"):
+        known, more = power - mse, D * Df - theta * K
+        m, q = (np.where(rank > 0, np.maximum(known + part, 0.0), 0.0) for part in (more, 2 * more))
+    return m, q
 
 
 def _in_batches(law: Law, D: np.ndarray, u: np.ndarray, nodes: int) -> Thresholded:

@@ -31,7 +31,7 @@ from solvable.core.status import Status
 from solvable.engine.outputs.proximal import Averages, ProximalOutput
 from solvable.engine.sides import Evolution
 from solvable.engine.signals.separable import PenalisedSignal
-from solvable.numerics.fixed_point import solve_fixed_point
+from solvable.numerics.fixed_point import iterate
 from solvable.priors.penalties import Shrinkage
 
 _LARGEST_LOG = 300.0
@@ -90,15 +90,16 @@ def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 
     """The fixed point reached from `start` = (c, log q, log V) at one gain > 0."""
     fine, coarse = panel(), panel(COARSE)
     steps = _MAX_STEPS if damping == 1 else _MAX_DAMPED_STEPS
-    found = solve_fixed_point(
+    search = iterate(
         _step, start, (evolution, gain, fine), damping=damping, memory=3, rtol=1e-10, atol=1e-11, max_steps=steps
     )
-    x = found.value
+    x = search.value
     # Every further evaluation goes through one loop, so that the step is compiled once more only.
     shifts = _SHIFT * jnp.concatenate([jnp.zeros((2, 3)), jnp.eye(3), -jnp.eye(3)])
     panels = Panel(*(jnp.stack([a, b, *[a] * 6]) for a, b in zip(fine, coarse, strict=True)))
     out, back = jax.lax.map(lambda job: _both(x + job[0], evolution, gain, Panel(*job[1])), (shifts, tuple(panels)))
     images = jax.vmap(_image)(back)
+    found = search.judged(images[0])
     slope = (images[2:5] - images[5:]).T / (2 * _SHIFT)
     move = jnp.linalg.solve(jnp.eye(3) - slope, images[1] - x)  # with what the search has left
 

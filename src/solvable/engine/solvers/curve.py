@@ -36,7 +36,9 @@ _DROP = 1e-6
 """The curve must fall by this much (in log gain), and by well more than its error, for a jump to count."""
 _EDGES = np.array([-12.0, -7.0, -4.0, -2.0, -0.5, 1.0, 2.5, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0, 31.0, 40.0])
 _DEGREE = 10
-_PROBES = np.linspace(-10.0, 38.0, 13)
+_PROBES = [0, 3, 7, 10]
+"""The nodes of each panel at which the error is estimated. It changes by orders of magnitude within a unit of t, where
+one rule takes over from another, and crosses zero: probes are dense, and of the four around t the largest counts."""
 _LOG_QHAT = np.linspace(-12.0, 60.0, 3601)
 
 
@@ -55,19 +57,23 @@ class InformationTable:
     @classmethod
     def of(cls, channel: Channel) -> InformationTable:
         """Tabulate a channel once; the rule with fewer nodes at a few probes tells the error."""
-        edges, probes = _EDGES[channel.deepest >= _EDGES], _PROBES[channel.deepest > _PROBES]
+        edges = _EDGES[channel.deepest >= _EDGES]
         nodes = interpolation.chebyshev_nodes(edges, _DEGREE)
         information, entropy = _information(channel, 1 / (1 + np.exp(nodes.ravel())))
         floor = np.maximum(information, 1e-30).reshape(nodes.shape)
         log_information = interpolation.fit(edges, _DEGREE, np.log(floor))
+        # Nodes run downwards in each panel.
+        probes, fine = nodes[:, _PROBES[::-1]].ravel(), floor[:, _PROBES[::-1]].ravel()
         coarse = _information(channel, 1 / (1 + np.exp(probes)), fineness=COARSER)[0]
-        probe_error = np.abs(coarse / np.exp(log_information(probes)) - 1)
+        probe_error = np.abs(coarse / fine - 1)
         entropy = interpolation.fit(edges, _DEGREE, entropy.reshape(nodes.shape))
         return cls(log_information, entropy, probes, probe_error)
 
     def relative_error(self, t: np.ndarray) -> np.ndarray:
         """The estimated relative error of I: what fewer nodes change, and the truncation of the table."""
-        return np.interp(t, self.probes, self.probe_error) + self.log_information.error(t) + 1e-7
+        around = np.searchsorted(self.probes, t)[..., None] + np.arange(-2, 2)
+        quadrature = self.probe_error[np.clip(around, 0, len(self.probes) - 1)].max(-1)
+        return quadrature + self.log_information.error(t) + 1e-7
 
 
 class Curve(Solver):

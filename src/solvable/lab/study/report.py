@@ -149,9 +149,11 @@ def _learners(found: Diagnosis) -> list[list[str]]:
     order = ", then ".join(f"{directions_text(s.directions)} (leap {_number(s.leap)})" for s in found.csq_staircase)
     reasons = {"online SGD": f"it learns {order}", "best CSQ": "the same leaps"}
     amp = f"generative exponent {_number(found.generative_exponent)}"
-    return [
+    rows = [
         [_LEARNERS.get(name, name), samples, reasons.get(name, amp)] for name, samples in found.sample_exponents.items()
     ]
+    leaves = "one neuron leaves its start"
+    return rows + [[f"{leaves}, {name}", samples, "the flow of its overlap"] for name, samples in found.descent.items()]
 
 
 def _number(value: float) -> str:

@@ -65,7 +65,6 @@ class MultiIndex(TwoSided):
         "estimation_error": "|W_hat - W*|^2 / d, up to the symmetries of the target, such as w* -> -w* for an even one",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",
-        "training_error": "mean squared error of the predicted label on the training samples, with their noise",
         "training_loss": "mean loss on the training samples, without the penalty",
         "replicon": "stability of a minimum of the risk against splitting into many: theory holds below 1",
         "share_1": "of a network: how much of the first direction lies in the span of its neurons, [M^T Q^-1 M]_11",

@@ -103,7 +103,7 @@ def run_gradient_descent(
     residual = data.y - data.operator.forward(average)
     single = [errors(run.S, data.truth)["estimation_error"] for run in runs]
     details = {
-        "iterations": [run.iterations for run in runs],
+        "iterations": sum(run.iterations for run in runs),  # a number, as of all learners, so that curves can hold them
         "steps": [run.step for run in runs],
         "single_run_error": float(np.mean(single)),
     }

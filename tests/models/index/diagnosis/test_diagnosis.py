@@ -34,6 +34,7 @@ FIELDS = {
     "symmetries",
     "sample_exponents",
     "uncertainty",
+    "descent",
 }
 
 # target: verdict, information exponent, generative exponent, alpha_weak
@@ -197,6 +198,7 @@ def test_report_of_an_easy_target():
         "  information exponent      2   (gradient methods on the label)",
         "  generative exponent       2   (after any transformation of it)",
         "  samples for all           online SGD: d log d, best CSQ: d, AMP: d",
+        "  a neuron escapes by       one-pass SGD: about 1.6 d log d samples",
         "  unchanged under           z -> -z",
         "  Hermite coefficients      +0.7979 h0 +0.5642 h2 -0.1629 h4 +0.0892 h6 -0.0596 h8",
     ]
@@ -236,7 +238,11 @@ def test_bad_targets_are_refused():
     [
         ("z2 + (z1**-2 > 0)", r"the part 0\*\*\(-2\) has no finite value"),
         ("he0(1/z1) + z2", "the part 1/0 has no finite value"),
-        ("step(min((he(20, z4))**0.5, tan(z)))", "undefined .NaN. on a set of positive probability"),
+        pytest.param(
+            "step(min((he(20, z4))**0.5, tan(z)))",
+            "undefined .NaN. on a set of positive probability",
+            marks=pytest.mark.slow,
+        ),
         ("z2*(log(z1) > 0)", "log.z. is undefined .NaN. on a set of positive probability"),
     ],
 )
@@ -289,11 +295,11 @@ def first_look(text):
             landscape(rotated)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 8))])
-def test_random_formulas_are_taken_or_refused_by_an_error_of_our_own(seed):
+@pytest.mark.parametrize(("seed", "count"), [(0, 15), *(pytest.param(k, 40, marks=pytest.mark.slow) for k in range(8))])
+def test_random_formulas_are_taken_or_refused_by_an_error_of_our_own(seed, count):
     generator = np.random.default_rng(seed)
     taken = 0
-    for _ in range(40):
+    for _ in range(count):
         text = random_formula(generator, int(generator.integers(1, 4)))
         try:
             first_look(text)
@@ -302,4 +308,4 @@ def test_random_formulas_are_taken_or_refused_by_an_error_of_our_own(seed):
             continue
         except Exception as error:
             pytest.fail(f"{text!r}: {type(error).__name__}: {error}")
-    assert 3 <= taken < 40
+    assert 3 <= taken < count

@@ -56,6 +56,7 @@ def test_weak_recovery_thresholds(text, noise, exact, relative):
     assert_near(found, exact, relative)
 
 
+@pytest.mark.slow
 def test_the_grand_staircase():
     """z1^2 + sign(z1 z2 z3): z1 above 0.575166, and z2, z3 at exactly pi^2/4, because z1 is then known exactly."""
     found = diagnose("z1**2+sign(z1*z2*z3)")

@@ -15,8 +15,7 @@ LAW = sv.QuadraticNetwork(0.5).law
 ALPHA = np.array([0.1, 0.3, 0.6])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("noise", "penalty"), [(0.25, 0.2), (0.0, 0.0)])
+@pytest.mark.parametrize(("noise", "penalty"), [(0.25, 0.2), pytest.param(0.0, 0.0, marks=pytest.mark.slow)])
 def test_overlap_and_square_are_those_of_the_signal_side(noise, penalty):
     points = float64(nuclear_points)(LAW, noise, penalty, ALPHA[:2])
     for k in range(2):

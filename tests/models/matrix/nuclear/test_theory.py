@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
+from solvable.core.status import Status
 from solvable.engine.signals.trace import Thresholded, thresholded
 from solvable.engine.solvers.nested import solve
 from solvable.models.matrix.nuclear.theory import nuclear_points, penalty_slopes
@@ -142,7 +143,10 @@ def test_every_regime_is_solved_or_flagged():
         for noise, penalty in ((0.0, 1e-6), (1e-6, 0.0), (0.0, 3.0), (5.0, 0.1)):
             alpha = 10 ** rng.uniform(-3, 3, 30)
             found = sv.predict(sv.MatrixSensing(law, noise), sv.NuclearNorm(penalty), alpha=alpha)
-            assert np.all(found.converged), (law, noise, penalty, alpha[~found.converged])
+            # The integrals lose their digits where the noise that is left is tiny beside the spectrum.
+            lost = ~found.converged
+            assert np.all(found.order_parameters["delta"][lost] < 1e-5), (law, noise, penalty, alpha[lost])
+            assert set(found.status) <= {Status.CONVERGED, Status.IMPRECISE}
             assert np.all(found.residual < 1e-9)
             assert np.all((found["rank"] >= 0) & (found["rank"] <= 1 + 1e-12))
             assert np.all(found["estimation_error"] > 0)

@@ -30,9 +30,8 @@ DIFFERENCES = (0.1, 0.01)
 def three_neurons() -> tuple[Any, Any]:
     """A committee of two, and three neurons with overlaps of order one."""
     import solvable as sv
-    from solvable import OnlineSGD
 
-    learner = OnlineSGD(
+    learner = sv.OnlineSGD(
         0.7,
         "erf",
         width=3,
@@ -47,9 +46,8 @@ def three_neurons() -> tuple[Any, Any]:
 def two_neurons(difference: float) -> tuple[Any, Any]:
     """A committee of two, and two neurons that differ little at the start."""
     import solvable as sv
-    from solvable import OnlineSGD
 
-    learner = OnlineSGD(
+    learner = sv.OnlineSGD(
         1.5,
         "erf",
         width=2,

@@ -26,6 +26,7 @@ from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.solvers.branches import Branches
 from solvable.engine.solvers.staircase import staircase
 from solvable.models.index.diagnosis.text import report
+from solvable.models.index.dynamics.escape import quotes
 from solvable.models.index.multi_index import MultiIndex
 from solvable.numerics.errors import COARSER
 from solvable.targets.adapted import relevant_directions
@@ -82,7 +83,8 @@ class Diagnosis:
     and whose first is `information_exponent`; `generative_exponent` rules methods that may transform the label.
     `hermite` maps multi-indices to orthonormal coefficients E[g h_k]; `symmetries` names the changes of z that leave g
     as it is; `sample_exponents` how many samples each kind of method takes for all directions; `uncertainty` is a
-    numerical error estimate of `alpha_weak`.
+    numerical error estimate of `alpha_weak`. `descent` says, with constants, after how many samples a single neuron
+    leaves its start: by one pass of SGD, and with every sample seen twice where that needs fewer.
     """
 
     target: str
@@ -99,6 +101,7 @@ class Diagnosis:
     symmetries: list[str]
     sample_exponents: dict[str, str]
     uncertainty: float
+    descent: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; infinite numbers are written "inf", multi-indices as "k1,k2"."""
@@ -126,12 +129,14 @@ def diagnose(
     ends.
     """
     with time_limit(seconds):
-        return _diagnosed(target, noise)
+        model = target if isinstance(target, MultiIndex) else MultiIndex(target, noise=noise)
+        found = _diagnosed(model)
+        told = {name: str(quote) for name, quote in quotes(model, found.information_exponent).items()}
+        return dataclasses.replace(found, descent=told)
 
 
-def _diagnosed(target: Any, noise: float) -> Diagnosis:
+def _diagnosed(model: MultiIndex) -> Diagnosis:
     drop_programs()
-    model = target if isinstance(target, MultiIndex) else MultiIndex(target, noise=noise)
     if model.projections == 1:
         return _in_one_direction(model)
     check_admissible(model.target)

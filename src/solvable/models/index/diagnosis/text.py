@@ -31,6 +31,9 @@ def report(found: Diagnosis) -> str:
         lines.append(f"  leap exponent             {_exponent(found.leap_exponent)}   (largest step of these methods)")
     counts = ", ".join(f"{name}: {count}" for name, count in found.sample_exponents.items())
     lines.append(f"  samples for all           {counts}")
+    if found.descent:
+        told = ", ".join(f"{name}: {count}" for name, count in found.descent.items())
+        lines.append(f"  a neuron escapes by       {told}")
     if several:
         lines.append("  learned by AMP, in order")
         lines += [f"    {step_line(step)}" for step in found.staircase]

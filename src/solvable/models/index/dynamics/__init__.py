@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.models.index.dynamics import escape, sgd
+from solvable.models.index.dynamics import batch, escape, sgd
 from solvable.models.index.dynamics.learners import BatchGD, Extragradient, OnlineSGD, RepeatedSGD
 
-__all__ = ["BatchGD", "Extragradient", "OnlineSGD", "RepeatedSGD", "escape", "sgd"]
+__all__ = ["BatchGD", "Extragradient", "OnlineSGD", "RepeatedSGD", "batch", "escape", "sgd"]

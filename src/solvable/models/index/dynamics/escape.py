@@ -10,13 +10,14 @@ import dataclasses
 import math
 from typing import NamedTuple
 
+from solvable.core.deadline import check_time
 from solvable.core.errors import NotSolvable
 from solvable.core.precision import float64
 from solvable.core.registry import thresholds_of
 from solvable.engine.dynamics.escape import Expansion, exit_time, expansion
 from solvable.engine.dynamics.moves import Rates
-from solvable.models.index.dynamics.learners import Extragradient, OnlineSGD
-from solvable.models.index.dynamics.sgd import check_labels, move_of
+from solvable.models.index.dynamics.learners import Extragradient, OnlineSGD, RepeatedSGD
+from solvable.models.index.dynamics.sgd import check_labels, check_variance, move_of
 from solvable.models.index.multi_index import MultiIndex
 from solvable.targets.hermite import hermite_tensor
 
@@ -26,7 +27,9 @@ _MATCHED = 6
 """The highest degree of a neuron made for a target."""
 
 
-@thresholds_of(MultiIndex, OnlineSGD, references=("arous2021online", "arnaboldi2024repetita"))
+@thresholds_of(MultiIndex, OnlineSGD, references="arous2021online")
+@thresholds_of(MultiIndex, Extragradient, references="arnaboldi2024repetita")
+@thresholds_of(MultiIndex, RepeatedSGD, references="arnaboldi2024repetita")
 def escape(model: MultiIndex, learner: OnlineSGD) -> dict[str, float]:
     """Whether and when a neuron on the sphere escapes.
 
@@ -36,6 +39,7 @@ def escape(model: MultiIndex, learner: OnlineSGD) -> dict[str, float]:
     - `escaping_extrapolation`, of an extragradient: the given one if it escapes, else one that does, or 0.
     """
     check_labels(model, NotSolvable, learner)
+    check_variance(model.target)
     if learner.width > 1 or not learner.spherical:
         raise NotSolvable(
             "escape is known for one neuron on the sphere (width=1, spherical=True): other networks move their norms "
@@ -104,7 +108,7 @@ class Quote(NamedTuple):
 
 @float64
 def quotes(model: MultiIndex, information_exponent: float) -> dict[str, Quote]:
-    """What one-pass descent and repetition take, each by a neuron and at a rate that suit the target.
+    """What one-pass descent and repetition take of samples, each by a neuron and at a rate that suit the target.
 
     One pass is by the normalised Hermite polynomial of the information exponent, at its best rate; repetition by an
     erf neuron with a step ahead, given where it needs fewer samples at large d.
@@ -130,6 +134,7 @@ def quotes(model: MultiIndex, information_exponent: float) -> dict[str, Quote]:
 
 def _quote(model: MultiIndex, learner: OnlineSGD) -> Quote | None:
     """At the best rate, or one near it where that has no closed form; None if the neuron does not escape."""
+    check_time()
     found = _expanded(model, learner)
     if found.order is None or found.growth <= 0:
         return None
@@ -137,6 +142,6 @@ def _quote(model: MultiIndex, learner: OnlineSGD) -> Quote | None:
     if found.order > 0:
         return Quote(found.best()[1], found.order, int(found.order == 1), name)
     move, rates = move_of(learner)
-    scale = found.growth / found.V  # of the rate at which noise takes away as much as the pull gives
-    times = [exit_time(model.target, float(model.noise), move, Rates(c * scale, *rates[1:])) for c in (1.0, 2.0)]
-    return Quote(min(times), 1, 0, name) if math.isfinite(min(times)) else None
+    rate = found.growth / found.V  # about where noise takes away as much as the pull gives
+    time = exit_time(model.target, float(model.noise), move, Rates(rate, *rates[1:]))
+    return Quote(time, 1, 0, name) if math.isfinite(time) else None

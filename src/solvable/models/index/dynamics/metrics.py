@@ -23,10 +23,9 @@ import numpy as np
 from solvable.engine.cosines import cosines
 from solvable.engine.dynamics.committees import CommitteeRule, committee_rules, label_error
 from solvable.engine.dynamics.moves import Move
+from solvable.engine.dynamics.plane import NODES, plane_rule
 from solvable.engine.dynamics.student import Student
-from solvable.numerics.gaussian import RADIUS, normal_density, panels, row_panels, standard_edges
 from solvable.numerics.sobol import normal_points
-from solvable.targets.breaks import find_breaks
 from solvable.targets.target import Target
 
 if TYPE_CHECKING:
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
 _SINGULAR = 1e-12
 """Directions of the span with less than this share of the largest eigenvalue of Q are none."""
-_NODES = 12
-_STEPS = np.array([-16.0, -6.0, -2.5, -1.0, 0.0, 1.0, 2.5, 6.0, 16.0])
-"""Where a kink of the activation is seen from z, in units of the width that the rest of h blurs it by."""
 _SETS, _POWER = 8, 13
 """Independent scramblings of 2^13 Sobol points each."""
 _WIDE = 1.4
@@ -115,26 +111,14 @@ def _committee(target: Target, student: Student) -> CommitteeRule | None:
 
 
 def _by_panels(target: Target, student: Student, M: np.ndarray, Q: np.ndarray) -> tuple[float, float]:
-    """One neuron, one direction: h = m z + s x, panels in z and, for each z, in x."""
-    m, q = float(M[0, 0]), float(Q[0, 0])
-    s = np.sqrt(max(q - m**2, 0.0))
-    kinks = _kinks(student.activation, max(1.0, float(2 ** np.ceil(np.log2(q) / 2))) if q > 0 else 1.0)
-    seen = kinks[:, None] / m + s / abs(m) * _STEPS if m else np.zeros(0)
-    edges = standard_edges([*target.breaks, *np.ravel(seen)])
+    """One neuron, one direction."""
 
     def integral(nodes: int) -> float:
-        z, weight = panels(edges, nodes, graded=False)
-        weight = weight * normal_density(z)
-        z, weight = (part[weight > 1e-20] for part in (z, weight))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            breaks = np.nan_to_num((kinks - m * z[:, None]) / s, nan=0.0)
-        x, x_weight = row_panels(breaks, nodes)
-        difference = (
-            student.second_layer[0] * _value(student, m * z[:, None] + s * x) - target.numpy(z[:, None])[:, None]
-        )
-        return float(weight @ np.sum(x_weight * difference**2, axis=1))
+        z, h, weight = plane_rule(float(M[0, 0]), float(Q[0, 0]), target, student.activation, nodes)
+        difference = student.second_layer[0] * _value(student, h) - target.numpy(z[:, None])[:, None]
+        return float(np.sum(weight * difference**2))
 
-    fine, coarse = integral(_NODES), integral(_NODES - 4)
+    fine, coarse = integral(NODES), integral(NODES - 4)
     return fine, abs(fine - coarse) + 1e-13 * max(1.0, abs(fine))
 
 
@@ -156,9 +140,3 @@ def _by_points(target: Target, student: Student, M: np.ndarray, Q: np.ndarray) -
 
 def _value(student: Student, h: np.ndarray) -> np.ndarray:
     return student.activation.numpy(h[..., None])
-
-
-@functools.lru_cache(maxsize=64)
-def _kinks(activation: Target, scale: float) -> np.ndarray:
-    """Its breaks as far as fields of that scale reach."""
-    return find_breaks(activation, RADIUS * scale) if scale > 1 else activation.breaks

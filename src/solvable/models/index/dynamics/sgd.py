@@ -21,6 +21,9 @@ from solvable.engine.dynamics.moves import AHEAD, PLAIN, TWICE, Move, Rates
 from solvable.models.index.dynamics.learners import Descent, Extragradient, OnlineSGD, RepeatedSGD
 from solvable.models.index.dynamics.metrics import metrics_of, uncertainty_of
 from solvable.models.index.multi_index import MultiIndex
+from solvable.targets.admissible import check_admissible
+from solvable.targets.landscape import landscape
+from solvable.targets.target import Target
 
 
 def move_of(learner: OnlineSGD) -> tuple[Move, Rates]:
@@ -43,9 +46,18 @@ def check_labels(model: MultiIndex, error: type[Exception], learner: Descent) ->
         raise error(f"{type(learner).__name__} takes labels y = g(z) + noise, not {what}.")
 
 
+def check_variance(target: Target) -> None:
+    """Refuse labels of infinite variance: their gradients have no flow as a limit, single samples decide."""
+    if target.projections == 1:
+        landscape(target)
+    else:
+        check_admissible(target)
+
+
 def path_of(model: MultiIndex, learner: OnlineSGD, times: np.ndarray) -> Path:
     """The overlaps in the limit at increasing times n/d."""
     check_labels(model, NotSolvable, learner)
+    check_variance(model.target)
     move, rates = move_of(learner)
     start = learner.first_overlaps(model.projections)
     noise = float(model.noise)
@@ -60,8 +72,8 @@ def path_of(model: MultiIndex, learner: OnlineSGD, times: np.ndarray) -> Path:
 
 
 @theory(MultiIndex, OnlineSGD, references=("saad1995online", "goldt2019dynamics", "arous2021online"))
-@theory(MultiIndex, Extragradient, references=("arnaboldi2024repetita",))
-@theory(MultiIndex, RepeatedSGD, references=("arnaboldi2024repetita",))
+@theory(MultiIndex, Extragradient, references="arnaboldi2024repetita")
+@theory(MultiIndex, RepeatedSGD, references="arnaboldi2024repetita")
 def online(model: MultiIndex, learner: OnlineSGD, alpha: np.ndarray) -> Prediction:
     """The flow of the overlaps, integrated once and seen at every alpha."""
     times, where = np.unique(alpha, return_inverse=True)
@@ -80,9 +92,9 @@ def online(model: MultiIndex, learner: OnlineSGD, alpha: np.ndarray) -> Predicti
     )
 
 
-@simulation(MultiIndex, OnlineSGD, path="alpha", data=False, together=True)
-@simulation(MultiIndex, Extragradient, path="alpha", data=False, together=True)
-@simulation(MultiIndex, RepeatedSGD, path="alpha", data=False, together=True)
+@simulation(MultiIndex, OnlineSGD, path="alpha", data=False, together=True, references="arous2021online")
+@simulation(MultiIndex, Extragradient, path="alpha", data=False, together=True, references="arnaboldi2024repetita")
+@simulation(MultiIndex, RepeatedSGD, path="alpha", data=False, together=True, references="arnaboldi2024repetita")
 def run_online(
     model: MultiIndex, learner: OnlineSGD, d: int, alpha: np.ndarray, rngs: list[np.random.Generator]
 ) -> list[Outcome]:

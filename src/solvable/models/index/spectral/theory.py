@@ -32,10 +32,12 @@ from solvable.models.index.metrics import overlaps
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.spectral.blocks import label_blocks
 from solvable.models.index.spectral.spectrum import block_spectrum
-from solvable.numerics.errors import COARSER
 
+_COARSER = (0.8, 0.9)
+"""Two coarser laws of the labels: one alone may agree with the finer one by accident. They are close to it, since the
+error falls geometrically where labels are smooth: much coarser ones would tell of errors a thousand times too large."""
 _SAFETY = 4.0
-"""The uncertainty over what coarser rules change: the finer rule has been seen to be off by twice that."""
+"""The uncertainty over what they change: it covers errors that fall like one over the number of nodes or faster."""
 
 
 class SpectralPrediction(NamedTuple):
@@ -54,9 +56,7 @@ def spectral_theory(model: MultiIndex, learner: Spectral, alpha: np.ndarray) -> 
     """The overlap Q of the estimate with the truth, and the errors of predictions from it at V = I - Q."""
     output = model.channel
     found = spectral_prediction(law_of(output), learner.kind, alpha)
-    # Two coarser rules: one alone may agree with the finer one by accident.
-    rules = (law_of(output, fineness) for fineness in (COARSER, (1 + COARSER) / 2))
-    coarse = [spectral_prediction(rule, learner.kind, alpha, edges=False) for rule in rules]
+    coarse = [spectral_prediction(law_of(output, rule), learner.kind, alpha, edges=False) for rule in _COARSER]
     metrics, uncertainty = _metrics(output, found, coarse)
     return Prediction(
         metrics=metrics,

@@ -19,11 +19,13 @@ from solvable.core.precision import float64
 from solvable.core.status import Status
 from solvable.models.matrix.model import MatrixModel
 from solvable.models.matrix.nuclear.theory import NuclearNorm, NuclearPoints, nuclear_points
+from solvable.numerics.batches import in_batches, rounded_up
 from solvable.spectra import Law
 from solvable.spectra.convolution import bulk_intervals, height
 
 FEWEST = 20
 """Points on each interval of the spectrum."""
+_LENGTH = 512
 
 
 class Spectrum(NamedTuple):
@@ -76,7 +78,8 @@ def _spectrum(law: Law, found: NuclearPoints, points: int) -> Spectrum:
     turns = [np.linspace(0, np.pi, count) for count in counts]
     middle, half = intervals.sum(1) / 2, widths / 2
     place = np.concatenate([m - h * np.cos(phi) for m, h, phi in zip(middle, half, turns, strict=True)])
-    x, density, rate = (np.array(part) for part in _eigenvalues(law, D, place))
+    length = rounded_up(len(place), _LENGTH)  # so that few sizes are ever compiled
+    x, density, rate = in_batches(lambda u: _eigenvalues(law, D, u), place, batch=length, alone=False)
     x = np.maximum(x - theta, 0.0)
     last = np.cumsum(counts) - 1
     first = last - counts + 1

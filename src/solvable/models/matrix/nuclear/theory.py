@@ -22,7 +22,7 @@ from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.cosines import cosines
-from solvable.engine.signals.trace import Thresholded, quadrature_error
+from solvable.engine.signals.trace import Thresholded, overlap_and_square, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
 from solvable.models.matrix.model import MatrixModel
 from solvable.models.matrix.nuclear.few_samples import FEW, few_samples
@@ -141,19 +141,6 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     )
 
 
-def overlap_and_square(
-    power: float, mse: Any, D: Any, Df: Any, theta: Any, K: Any, rank: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    r"""$\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$, with $e = D\,Df - \theta K$.
-
-    For the eigenvalues of S are f(x) = x - theta or 0, so that int x f = int f^2 + theta K, and E[A*|R] = x - 2 D h.
-    """
-    with np.errstate(invalid="ignore"):
-        known, more = power - mse, D * Df - theta * K
-        m, q = (np.where(rank > 0, np.maximum(known + part, 0.0), 0.0) for part in (more, 2 * more))
-    return m, q
-
-
 def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
     """Solve anew, in a bracket, the points below the interpolation threshold that the search did not solve."""
     threshold, largest = interpolation_point(law, noise)
@@ -205,7 +192,7 @@ def uncertainties(
     solved = np.isfinite(points.D) & (points.D > 0) & ~few
     error = np.zeros_like(alpha)
     if solved.any():
-        error[solved] = 2 * quadrature_error(law, points.D[solved])
+        error[solved] = 2 * quadrature_error(law, points.D[solved], points.theta[solved])
     D = np.where(solved, points.D, 0.0)
     scale = float(law.second_moment) + D
     # mse is a sum of integrals over the eigenvalues below theta, and of what these leave of known ones.

@@ -29,6 +29,7 @@ import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
+from solvable.engine.signals.trace import overlap_and_square
 from solvable.models.matrix.nuclear.few_samples import FEW, FewSamples, few_samples
 from solvable.numerics.roots import crossing
 from solvable.spectra import Law
@@ -213,18 +214,15 @@ def _unlimited(part: UpperPart, alpha: float, penalty: float) -> tuple[float, Mo
 
 
 def _figures(point: _Point, penalty: float, second_moment: float) -> np.ndarray:
-    r"""The `FIGURES` of a point.
-
-    With $e = D\,Df - \theta K$, $\langle S, A^*\rangle/d = E A^2 - mse + e$ and $|S|_F^2/d = E A^2 - mse + 2 e$.
-    """
+    """The `FIGURES` of a point."""
     fit = 0.0 if point.slack == 0 else (point.delta * point.slack) ** 2
-    kept, known = point.kept, second_moment - point.error
+    kept, theta = point.kept, point.theta
     if not kept.mass:
         return np.array([point.error, fit, 0.0, 0.0, 0.0, 0.0])
-    trace, divergence = kept.first - point.theta * kept.mass, 2 * (kept.cross - point.theta * kept.hilbert)
-    more = point.delta**2 * divergence - point.theta * trace if point.delta else 0.0
-    overlap, square = max(known + more, 0.0), max(known + 2 * more, 0.0)
-    return np.array([point.error, fit, penalty * trace, kept.mass, overlap, square])
+    trace, divergence = kept.first - theta * kept.mass, 2 * (kept.cross - theta * kept.hilbert)
+    lowered = theta if point.delta else 0.0  # by nothing where A* is recovered
+    similar = overlap_and_square(second_moment, point.error, point.delta**2, divergence, lowered, trace, kept.mass)
+    return np.array([point.error, fit, penalty * trace, kept.mass, *similar])
 
 
 def _errors(
