@@ -6,6 +6,7 @@ import solvable as sv
 from solvable.core.registry import matrix
 
 INDEX, SEVERAL = sv.MultiIndex("abs(z)", noise=0.1), sv.MultiIndex("sign(z1*z2)")
+TANH = sv.MultiIndex("tanh(z)")
 NETWORK, SENSING = sv.QuadraticNetwork(0.5, noise=0.2), sv.MatrixSensing([0.0, 1.0, 3.0], noise=0.2)
 BILINEAR = sv.BilinearSequence(0.5, noise=0.2)
 OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, 0.0, 5.0))
@@ -20,6 +21,9 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "one projection, lasso": (sv.MultiIndex("z", 0.2, "gauss-bernoulli:0.2"), LASSO, (0.0, 0.5, 3.0)),
     "one projection, symmetric": (INDEX, SYMMETRIC, (0.3, 2.0)),
     "one projection, asymmetric": (INDEX, ASYMMETRIC, (0.3, 2.0)),
+    "one projection, online": (TANH, sv.OnlineSGD(0.5, "erf", start=0.05), (0.0, 1.0, 4.0)),
+    "one projection, extragradient": (TANH, sv.Extragradient(0.5, "erf", start=0.05), (0.0, 1.0, 4.0)),
+    "one projection, repeated": (TANH, sv.RepeatedSGD(0.5, "erf", start=0.05), (0.0, 1.0, 4.0)),
     "several projections, Bayes": (SEVERAL, sv.BayesOptimal(), (0.0, 2.0, 6.0)),
     "several projections, AMP": (SEVERAL, sv.AMP(), (0.0, 2.0, 6.0)),
     "several projections, spectral": (SEVERAL, SYMMETRIC, (2.0, 6.0)),

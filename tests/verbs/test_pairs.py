@@ -19,7 +19,7 @@ def test_every_pair_with_a_theory_has_an_example():
     assert not missing()
 
 
-LONG = {"one projection, lasso", "one projection, ERM", "network, descent"} | {
+LONG = {"one projection, lasso", "one projection, ERM", "one projection, repeated", "network, descent"} | {
     f"{model}, {learner}"
     for model in ("network", "sensing", "bilinear")
     for learner in ("Bayes", "AMP", "nuclear", "width")

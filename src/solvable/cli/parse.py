@@ -45,7 +45,7 @@ def build(
     for learner_class, text in learner_classes:
         shared = {key: value for key, value in values.items() if key in parameters(learner_class)}
         used |= set(shared)
-        own = key_values(text.split(","), "--learner") if text else {}
+        own = key_values(split_outside(text), "--learner") if text else {}
         made.append(_made(learner_class, shared | own))
     unknown = [key for key in values if key not in used]
     if unknown:
@@ -72,6 +72,18 @@ def number_or_grid(name: str, text: str) -> Any:
         return np.array([float(part) for part in text.split(",")]) if "," in text else float(text)
     except ValueError:
         raise bad_parameter(name, text, takes) from None
+
+
+def split_outside(text: str) -> list[str]:
+    """The parts of a text between commas, but for those within parentheses, which belong to a formula."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
 
 
 def key_values(pairs: list[str], option: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from solvable.core.errors import NotSimulable
+from solvable.core.errors import NotSimulable, bad_parameter
 from solvable.core.memory import check_memory
 from solvable.core.model import Stream
 from solvable.engine.dynamics.moves import AHEAD, TWICE, Move, Rates
@@ -34,6 +34,9 @@ def full_run(
     if move.copies:
         raise NotSimulable("near-copies are simulated by the reduced chain only: use reduced=True.")
     teacher = stream.truth / math.sqrt(len(stream.truth))
+    if len(teacher) < teacher.shape[1] + len(start[0]):
+        least = teacher.shape[1] + len(start[0])
+        raise bad_parameter("d", len(teacher), f"at least {least}, the number of directions and neurons")
     W = jnp.asarray(weights_with(*start, teacher, rng))
     d, p = len(teacher), len(start[0])
     check_memory(8.0 * BLOCK * d * p, f"the weights along {BLOCK} steps", "d", d)

@@ -90,14 +90,17 @@ def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
 def _read(activation: Any) -> Target:
     if isinstance(activation, Target):
         return activation
+    if not (isinstance(activation, str) or callable(activation)):
+        raise bad_parameter("activation", activation, "a formula such as 'relu(z)', its name, or a function")
     if isinstance(activation, str) and activation.strip().isidentifier():
         name = activation.strip()
         formula = _CONVENTION.get(name, f"{name}(z)")
         try:
             parse(formula)
         except TargetError:
-            return Target(activation, projections=1)  # "z", or an error in words
-        return Target(formula)
+            pass  # "z", or an error in words
+        else:
+            return Target(formula)
     try:
         return Target(activation, projections=1)
     except TargetError as error:

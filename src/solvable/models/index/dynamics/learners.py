@@ -41,18 +41,26 @@ def _as_start(value: Any) -> Any:
         return RANDOM
     if isinstance(value, str) or is_array(value):
         return _as_matrix("start", value)
-    return real_number("start", value, "'random', a number, or an array of numbers", lambda m: -1 <= m <= 1)
+    takes = "'random', a number between -1 and 1, or an array of numbers"
+    return real_number("start", value, takes, lambda m: -1 <= m <= 1)
 
 
 def _as_layer(value: Any) -> tuple[float, ...] | None:
     if value is None:
         return None
-    rows = _as_matrix("second_layer", [value] if not is_array(value) and not isinstance(value, str) else value)
+    rows = _as_matrix("second_layer", value if is_array(value) or isinstance(value, str) else [value])
+    if len(rows) > 1 and len(rows[0]) > 1:
+        raise bad_parameter("second_layer", value, "a list of numbers, one for each neuron")
     return rows[0] if len(rows) == 1 else tuple(row[0] for row in rows)
 
 
 def _as_self_overlap(value: Any) -> Matrix | None:
     return None if value is None else _as_matrix("self_overlap", value)
+
+
+def _check_flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise bad_parameter(name, value, "True or False")
 
 
 class Descent(Learner):
@@ -169,6 +177,10 @@ class OnlineSGD(Descent):
     spherical: bool = eqx.field(default=True, static=True)
     reduced: bool = eqx.field(default=True, static=True)
 
+    def __check_init__(self):
+        _check_flag("spherical", self.spherical)
+        _check_flag("reduced", self.reduced)
+
     @property
     def on_sphere(self) -> bool:
         return self.spherical
@@ -237,5 +249,4 @@ class BatchGD(Descent):
     def __check_init__(self):
         check_count("steps", self.steps, least=0, most=1000)
         real_number("decay", self.decay, "zero or positive", lambda x: x >= 0)
-        if not isinstance(self.reuse, bool):
-            raise bad_parameter("reuse", self.reuse, "True or False")
+        _check_flag("reuse", self.reuse)
