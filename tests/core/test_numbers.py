@@ -42,6 +42,7 @@ EXAMPLES = {
     sv.NuclearNorm: {"width": 0.5},
     sv.Lazy: {},
     sv.GradientDescent: {},
+    sv.BatchGD: {},
     sv.Ridge: {},
     sv.Lasso: {},
     sv.losses.Huber: {},
