@@ -218,7 +218,7 @@ def test_every_array_has_a_checksum(curve, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # h5netcdf half-opens a broken file
-@pytest.mark.parametrize("count", [4, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [16, pytest.param(40, marks=pytest.mark.slow)])
 def test_any_flipped_byte_is_noticed_or_harmless(curve, tmp_path, count):
     content = curve.save(tmp_path / "curve.nc").read_bytes()
     rng = np.random.default_rng(0)

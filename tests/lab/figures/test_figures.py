@@ -15,12 +15,12 @@ import solvable as sv
 from solvable.lab.figures import sources
 from solvable.lab.figures.curves import Simulation, gather_curves, largest, onset, runs_of
 from solvable.lab.figures.drawing import learning_figure
-from solvable.lab.figures.entry import Claim, Effort, Entry, Source
+from solvable.lab.figures.entry import Claim, Effort, Entry, Material, Source
 from solvable.lab.figures.estimators import Estimate
 from solvable.lab.figures.gallery import page, write_gallery
 from solvable.lab.figures.registry import all_entries, find_entries
 from solvable.lab.figures.run import reproduce
-from solvable.lab.figures.verdict import Verdict
+from solvable.lab.figures.verdict import Verdict, computed_text, judge
 
 SOURCE = Source("Nobody", "Nothing", 1900, "nowhere")
 WANTED = {
@@ -160,6 +160,14 @@ def test_verdicts(made, computed, simulated, line, expected):
     assert verdict.line("figure", alone=True) == f"figure: {line}"
     assert verdict.line("figure") == f"figure, threshold: {line}"
     assert verdict.expected == expected and verdict.to_dict()["expected"] == expected
+
+
+def test_what_only_runs_tell_is_not_judged():
+    made = Claim("share", None, None, None, lambda found: Estimate(0.5, 0.1))
+    verdict = judge(made, Material({}))
+    assert verdict.line("figure", alone=True) == "figure: not published, simulated 0.50(10): simulated only"
+    assert verdict.expected and verdict.simulation is None and verdict.to_dict()["computed"] is None
+    assert computed_text(verdict) == ""
 
 
 def toy_entry(published="0.85"):
@@ -326,6 +334,7 @@ def test_each_entry_agrees_or_differs_as_documented(entry, tmp_path):
     known = {"committee": "differs, as documented"}
     for verdict in found.verdicts:
         expected = "computed only" if verdict.claim.value is None else known.get(entry.id, "agrees")
+        expected = "simulated only" if verdict.claim.compute is None else expected
         assert verdict.computation == expected, verdict.line(entry.id)
         assert verdict.simulation is None or verdict.simulation.word != "differs", verdict.line(entry.id)
         assert verdict.simulated is None or math.isfinite(verdict.simulated.error), verdict.line(entry.id)

@@ -19,6 +19,7 @@ import numpy as np
 from solvable.core.errors import NotSolvable
 from solvable.engine.dynamics.flow import Averages
 from solvable.engine.dynamics.moves import PLAIN, TWICE, Move, Rates
+from solvable.engine.dynamics.student import Student
 from solvable.numerics.batches import in_batches
 from solvable.numerics.gaussian import gauss_legendre, normal_density, normal_trapezoid, panels
 from solvable.numerics.roots import halving
@@ -40,6 +41,7 @@ _BLOCK = 16
 """Numbers of nodes are rounded up to this, so that targets share compiled programs."""
 _REACH, _GRID = 12.0, 961
 _MOST_BREAKS = 24
+_BESIDE = np.array([-0.5, -0.12, -0.03, 0.0, 0.03, 0.12, 0.5])
 
 
 class NeuronRule(NamedTuple):
@@ -78,6 +80,21 @@ def average(move: Move, rates: Rates, rule: NeuronRule, M: Any, Q: Any) -> Avera
     weighted = rule.weight[:, None] * weight * force
     of_z = jnp.sum(weighted, 1)
     return Averages((of_z @ rule.z)[None], jnp.sum(weighted * h)[None, None], jnp.sum(weighted * force)[None, None])
+
+
+def label_errors(student: Student, rules: list[NeuronRule], M: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """E (f - g)^2 of single neurons with overlaps M (k, 1, r) and Q (k, 1, 1) by each rule, (rules, k)."""
+    return np.stack([in_batches(functools.partial(_label_errors, student, rule), M, Q) for rule in rules])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _label_errors(student: Student, rule: NeuronRule, M: Any, Q: Any) -> Any:
+    def one(state: Any) -> Any:
+        m, q = state[0][0], state[1][0, 0]
+        h, weight = fields(rule, rule.z @ m, jnp.sqrt(jnp.maximum(q - m @ m, 1e-30)))
+        return jnp.sum(rule.weight * jnp.sum(weight * (student.output(h[..., None]) - rule.y[:, None]) ** 2, 1))
+
+    return jax.lax.map(one, (M, Q))
 
 
 def neuron_rules(target: Target, noise: float, move: Move, rates: Rates) -> list[NeuronRule]:
@@ -120,11 +137,11 @@ def _padded(rule: NeuronRule, rows: int, breaks: int, inner: int) -> NeuronRule:
 def _level_cuts(target: Target, move: Move, rates: Rates, kinks: np.ndarray) -> list[float]:
     """Where panels of one direction end besides the breaks of g.
 
-    On the kinks b and -b: an aligned neuron, h close to z or to -z, jumps there. After a look ahead also where the
-    label is such that the first step carries the fields beside one kink onto another, or leaves them there: F(y, b) is
-    linear in y, so these labels are known.
+    On the kinks b and -b and close beside: an aligned neuron, h close to z or to -z, jumps there. After a look ahead
+    also where the label is such that the first step carries the fields beside one kink onto another, or leaves them
+    there: F(y, b) is linear in y, so these labels are known.
     """
-    cuts = [*kinks, *(-kinks)]
+    cuts = list(np.ravel(np.concatenate([kinks, -kinks])[:, None] + _BESIDE))
     if move.kind == PLAIN or not len(kinks):
         return cuts
     size = float(rates.learning_rate if move.kind == TWICE else rates.extrapolation)

@@ -51,13 +51,14 @@ class Claim:
     (`exact`, with `published` its text, such as "pi^2/4") is met to 1e-5. `compute` and `simulate` take the entry's
     material. `known_wrong` is a sentence that says why a published number is not met, with the evidence. A number that
     belongs to the figure but that we have not seen in print has neither `published` nor `source`. `second_hand` marks a
-    number that is quoted from notes or other works: we have not checked it in the source itself.
+    number that is quoted from notes or other works: we have not checked it in the source itself. What only runs tell,
+    since no theory of it is computed, has None for `compute`.
     """
 
     name: str
     published: str | None
     source: Source | None
-    compute: Callable[[Material], float]
+    compute: Callable[[Material], float] | None
     simulate: Callable[[Material], Estimate] | None = None
     exact: float | None = None
     tolerance: float | None = None

@@ -13,7 +13,7 @@ from solvable.lab.verdict import AGREES, DIFFERS, TOO_FEW, WRONG, Judgement, rea
 from solvable.lab.verdict import judge as judge_runs
 
 KNOWN = "differs, as documented"
-COMPUTED = "computed only"
+COMPUTED, SIMULATED = "computed only", "simulated only"
 SIMULATIONS = {DIFFERS: "simulation differs", TOO_FEW: TOO_FEW}
 """What is said of runs that do not agree with what was computed."""
 
@@ -31,8 +31,10 @@ class Verdict:
         """The word on the computed value: `agrees` with the published one, or `differs` from it.
 
         A published number that is known to be wrong `differs, as documented`, as long as it does differ. Without a
-        published number it is `computed only`.
+        published number it is `computed only`, and `simulated only` where there is no theory.
         """
+        if self.claim.compute is None:
+            return SIMULATED
         published = self.claim.value
         if published is None:
             return COMPUTED
@@ -47,7 +49,7 @@ class Verdict:
         A theory is wrong by 10 % if its value is. Where the runs leave the value undetermined they are too few.
         """
         found = self.simulated
-        if found is None:
+        if found is None or self.claim.compute is None:
             return None
         if not (math.isfinite(found.value) and math.isfinite(found.error) and math.isfinite(self.computed)):
             return Judgement(TOO_FEW, "the runs leave it undetermined")
@@ -75,7 +77,9 @@ class Verdict:
 
     def line(self, entry: str, alone: bool = False) -> str:
         """The verdict in one line; `alone` leaves out the claim's name."""
-        parts = [published_text(self.claim), f"computed {computed_text(self)}"]
+        parts = [published_text(self.claim)]
+        if self.claim.compute is not None:
+            parts.append(f"computed {computed_text(self)}")
         if self.simulated is not None:
             parts.append(f"simulated {simulated_text(self.simulated)}")
         return f"{entry if alone else f'{entry}, {self.claim.name}'}: {', '.join(parts)}: {self.word}"
@@ -89,7 +93,7 @@ class Verdict:
             "tolerance": self.claim.allowed,
             "source": None if self.claim.source is None else str(self.claim.source),
             "second_hand": self.claim.second_hand,
-            "computed": self.computed,
+            "computed": None if self.claim.compute is None else self.computed,
             "simulated": None if self.simulated is None else self.simulated.value,
             "standard_error": None if self.simulated is None else self.simulated.error,
             "verdict": self.word,
@@ -103,7 +107,8 @@ class Verdict:
 def judge(claim: Claim, material: Material) -> Verdict:
     """Compute and simulate what was published."""
     simulated = None if claim.simulate is None else claim.simulate(material)
-    return Verdict(claim, float(claim.compute(material)), simulated)
+    computed = math.nan if claim.compute is None else float(claim.compute(material))
+    return Verdict(claim, computed, simulated)
 
 
 def published_text(claim: Claim) -> str:
@@ -115,8 +120,10 @@ def published_text(claim: Claim) -> str:
 
 
 def computed_text(verdict: Verdict) -> str:
-    """The computed value: two digits more than were published; six for a closed form."""
+    """The computed value: two digits more than were published; six for a closed form; nothing without a theory."""
     claim, value = verdict.claim, verdict.computed
+    if claim.compute is None:
+        return ""
     if not math.isfinite(value) or value == round(value):
         return f"{value:g}"
     if claim.published is None or claim.exact is not None:

@@ -7,9 +7,9 @@ the span of the neurons is
 
 $Q^+$ the pseudo-inverse; for one neuron and one direction the cosine $m/\sqrt q$ keeps its sign. On a fresh input
 the fields h and the projections z are exactly Gaussian of covariance [[Q, M], [M^T, I]], whatever made the weights, so
-that `generalization_error` = $E (f(h) - g(z))^2$ needs no fresh inputs. It is a two-dimensional integral for one neuron
-and one direction, cut into panels at every kink, closed for committees of one erf or square, and otherwise an average
-over scrambled Sobol points.
+that `generalization_error` = $E (f(h) - g(z))^2$ needs no fresh inputs. For one neuron it is
+an integral whose panels end on every kink, for committees of one erf or square it is closed, and otherwise it is an
+average over scrambled Sobol points.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import jax
 import numpy as np
 
 from solvable.engine.cosines import cosines
 from solvable.engine.dynamics.committees import CommitteeRule, committee_rules, label_error
-from solvable.engine.dynamics.moves import Move
-from solvable.engine.dynamics.plane import NODES, plane_rule
+from solvable.engine.dynamics.moves import Move, Rates
+from solvable.engine.dynamics.neuron import NeuronRule, label_errors, neuron_rules
 from solvable.engine.dynamics.student import Student
 from solvable.numerics.sobol import normal_points
 from solvable.targets.target import Target
@@ -83,6 +84,8 @@ def _shares(M: np.ndarray, Q: np.ndarray) -> dict[str, np.ndarray]:
 
 def _label_errors(target: Target, student: Student, M: np.ndarray, Q: np.ndarray) -> np.ndarray:
     """E (f - g)^2 and how far it may be off, (k, 2)."""
+    if student.width == 1 and _committee(target, student) is None:
+        return _of_one_neuron(target, student, M, Q)
     pairs = zip(np.asarray(M, float), np.asarray(Q, float), strict=True)
     rows = [_label_error(target, student, m.tobytes(), q.tobytes()) for m, q in pairs]
     return np.array(rows).reshape(len(M), 2)
@@ -100,7 +103,7 @@ def _label_error(target: Target, student: Student, M_bytes: bytes, Q_bytes: byte
         value = float(label_error(student, closed, M, Q))
         return max(value, 0.0), 1e-13 * max(1.0, abs(value))
     with np.errstate(over="ignore", invalid="ignore"):  # an infinite label makes the error infinite, and it says so
-        return _by_panels(target, student, M, Q) if p == r == 1 else _by_points(target, student, M, Q)
+        return _by_points(target, student, M, Q)
 
 
 @functools.lru_cache(maxsize=64)
@@ -110,16 +113,20 @@ def _committee(target: Target, student: Student) -> CommitteeRule | None:
     return None if rules is None else rules[0]
 
 
-def _by_panels(target: Target, student: Student, M: np.ndarray, Q: np.ndarray) -> tuple[float, float]:
-    """One neuron, one direction."""
+def _of_one_neuron(target: Target, student: Student, M: np.ndarray, Q: np.ndarray) -> np.ndarray:
+    """By a rule whose panels end on every kink, and a coarser one that shows its error."""
+    finite = np.isfinite(M).all((1, 2)) & np.isfinite(Q).all((1, 2))
+    found = np.full((len(M), 2), np.nan)
+    if finite.any():
+        fine, coarse = label_errors(student, _rules(target, student), M[finite], Q[finite])
+        found[finite] = np.stack([fine, np.abs(fine - coarse) + 1e-13 * np.maximum(1.0, fine)], axis=1)
+    return found
 
-    def integral(nodes: int) -> float:
-        z, h, weight = plane_rule(float(M[0, 0]), float(Q[0, 0]), target, student.activation, nodes)
-        difference = student.second_layer[0] * _value(student, h) - target.numpy(z[:, None])[:, None]
-        return float(np.sum(weight * difference**2))
 
-    fine, coarse = integral(NODES), integral(NODES - 4)
-    return fine, abs(fine - coarse) + 1e-13 * max(1.0, abs(fine))
+@functools.lru_cache(maxsize=64)
+def _rules(target: Target, student: Student) -> list[NeuronRule]:
+    with jax.enable_x64(True):
+        return neuron_rules(target, 0.0, Move(student), Rates(0.0))
 
 
 def _by_points(target: Target, student: Student, M: np.ndarray, Q: np.ndarray) -> tuple[float, float]:

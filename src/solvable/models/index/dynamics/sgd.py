@@ -81,7 +81,7 @@ def online(model: MultiIndex, learner: OnlineSGD, alpha: np.ndarray) -> Predicti
     student = learner.student
     metrics = metrics_of(model, student, path.M, path.Q)
     slack = 1 + 20 * path.tolerance  # of the integration
-    others = [*path.others, (slack * path.M, slack**2 * path.Q), (slack * path.M, path.Q)]
+    others = [*path.others, (slack * path.M, slack * path.Q)]
     uncertainty = uncertainty_of(model, student, path.M, path.Q, others)
     return Prediction(
         metrics={name: value[where] for name, value in metrics.items()},
