@@ -1,8 +1,8 @@
 """Descent on single samples: the chain of overlaps against a loop over d-dimensional weights; flows; mean-field theory.
 
-The chain costs the same at any d; the loop is what one would write with NumPy, at d = 512. Both are timed in turn, block
-by block, and the median ratio of neighbouring blocks is reported. Flows are timed warm: the first call compiles. Asked
-for: below 1 microsecond a step for one neuron and direction, below 5 for eight neurons and three, flows below 50
+The chain costs the same at any d; the loop is what one would write with NumPy, at d = 512. Both are timed in turn,
+block by block, and the median ratio of neighbouring blocks is reported. Flows are timed warm: the first call compiles.
+Asked for: below 1 microsecond a step for one neuron and direction, below 5 for eight neurons and three, flows below 50
 milliseconds, and seven steps on a batch with half a million samples below half a second.
 """
 
