@@ -25,6 +25,7 @@ import numpy as np
 
 from solvable.core.status import Status
 from solvable.engine.dynamics.moves import Move, Rates
+from solvable.numerics.batches import rounded_up_to_power
 
 TOLERANCE = 1e-8
 SAMPLED_TOLERANCE = 3e-5
@@ -95,9 +96,11 @@ def follow(
     asked = [(rule, SAMPLED_TOLERANCE) for rule in rules]
     if not replicas:
         asked = [(rules[0], TOLERANCE), *((rule, _WIDER * TOLERANCE) for rule in rules[1:] or rules)]
-    found = [_solved(average, move, numbers, rule, M0, Q0, jnp.asarray(times), rtol) for rule, rtol in asked]
+    # A program serves grids of about the same length: the last time is asked for again to fill them up.
+    filled = jnp.asarray(np.pad(times, (0, rounded_up_to_power(len(times), 8) - len(times)), mode="edge"))
+    found = [_solved(average, move, numbers, rule, M0, Q0, filled, rtol) for rule, rtol in asked]
     M, Q, ended, steps = (np.stack([np.asarray(one[k]) for one in found]) for k in range(4))
-    return _judged(M, Q, ended, steps, replicas)
+    return _judged(M[:, : len(times)], Q[:, : len(times)], ended, steps, replicas)
 
 
 def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, replicas: bool) -> Path:

@@ -5,7 +5,7 @@ any look ahead is linear in it, and its pull on one direction is still of the or
 the two others. A neuron he3(z)/sqrt(6) on the sphere, correlation loss, overlaps 1/sqrt(d) with each direction at the
 start and learning rate 0.3/sqrt(d), has half of its length in their span after order d^2 samples either way. The first
 overlap is as small as the noise, at any dimension, so the flow is not exact for runs. The rate is about half of what
-noise allows: at 0.6/sqrt(d), near the best for one pass, the look ahead, whose force is noisier, is at its critical rate.
+noise allows: 0.6/sqrt(d), near the best for one pass, is the critical rate of the look ahead, whose force is noisier.
 """
 
 from __future__ import annotations

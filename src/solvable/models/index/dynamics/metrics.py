@@ -24,7 +24,7 @@ import numpy as np
 from solvable.engine.cosines import cosines
 from solvable.engine.dynamics.committees import CommitteeRule, committee_rules, label_error
 from solvable.engine.dynamics.moves import Move, Rates
-from solvable.engine.dynamics.neuron import NeuronRule, label_errors, neuron_rules
+from solvable.engine.dynamics.neuron import label_errors, neuron_rules
 from solvable.engine.dynamics.student import Student
 from solvable.numerics.sobol import normal_points
 from solvable.targets.target import Target
@@ -118,15 +118,11 @@ def _of_one_neuron(target: Target, student: Student, M: np.ndarray, Q: np.ndarra
     finite = np.isfinite(M).all((1, 2)) & np.isfinite(Q).all((1, 2))
     found = np.full((len(M), 2), np.nan)
     if finite.any():
-        fine, coarse = label_errors(student, _rules(target, student), M[finite], Q[finite])
+        with jax.enable_x64(True):
+            rules = neuron_rules(target, 0.0, Move(student), Rates(0.0))
+        fine, coarse = label_errors(student, rules, M[finite], Q[finite])
         found[finite] = np.stack([fine, np.abs(fine - coarse) + 1e-13 * np.maximum(1.0, fine)], axis=1)
     return found
-
-
-@functools.lru_cache(maxsize=64)
-def _rules(target: Target, student: Student) -> list[NeuronRule]:
-    with jax.enable_x64(True):
-        return neuron_rules(target, 0.0, Move(student), Rates(0.0))
 
 
 def _by_points(target: Target, student: Student, M: np.ndarray, Q: np.ndarray) -> tuple[float, float]:

@@ -72,8 +72,8 @@ def path_of(model: MultiIndex, learner: OnlineSGD, times: np.ndarray) -> Path:
 
 
 @theory(MultiIndex, OnlineSGD, references=("saad1995online", "goldt2019dynamics", "arous2021online"))
-@theory(MultiIndex, Extragradient, references="arnaboldi2024repetita")
-@theory(MultiIndex, RepeatedSGD, references="arnaboldi2024repetita")
+@theory(MultiIndex, Extragradient, references=("saad1995online", "arnaboldi2024repetita"))
+@theory(MultiIndex, RepeatedSGD, references=("saad1995online", "arnaboldi2024repetita"))
 def online(model: MultiIndex, learner: OnlineSGD, alpha: np.ndarray) -> Prediction:
     """The flow of the overlaps, integrated once and seen at every alpha."""
     times, where = np.unique(alpha, return_inverse=True)
