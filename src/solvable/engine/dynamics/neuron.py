@@ -35,7 +35,7 @@ _EDGES = (-9.0, -5.5, -3.0, -1.5, 0.0, 1.5, 3.0, 5.5, 9.0)
 """Ends of panels of h, in units of s, and of z."""
 _NODES = {1: 10, 2: 14, 3: 8}
 """Nodes of z: on each panel of one direction, on each piece of an axis of several."""
-_INNER, _STEP, _NOISE = 8, 0.3, {1: 16, 2: 10, 3: 6}
+_INNER, _STEP, _NOISE = 10, 0.3, {1: 16, 2: 10, 3: 6}
 _COARSER = 0.75
 _BLOCK = 16
 """Numbers of nodes are rounded up to this, so that targets share compiled programs."""
