@@ -45,7 +45,7 @@ def spectral_runs(kind: str, seeds: int, expected: float) -> list[sv.Outcome]:
 
 def test_one_projection_has_an_estimate_of_the_predicted_length():
     (outcome,) = spectral_runs("symmetric", 1, 0.6389)
-    assert outcome.details["eigenvalue"] == pytest.approx(1, rel=0.06)
+    assert outcome["squared_overlap"] > 0.3
 
 
 @pytest.mark.slow
