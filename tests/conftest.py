@@ -13,11 +13,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from solvable.core import programs
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(HERE.parent / ".pytest_cache" / "compiled"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+programs.MOST = 256  # tests go through hundreds of targets, and what is dropped must be compiled again
 
 
 @pytest.hookimpl(tryfirst=True)  # before the processes of the tests read the marks

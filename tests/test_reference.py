@@ -105,6 +105,7 @@ def test_every_entry_says_where_it_comes_from():
     assert set(INDEPENDENT["what"]) == set(INDEPENDENT) - {"source", "what"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "entry", cases(INDEPENDENT["information"], slow=set(SLOW_TO_TABULATE) - {("abs(z)", 0.0001), ("cos(2*z)", 0.0)})
 )

@@ -162,6 +162,7 @@ def test_much_noise_leaves_the_linear_response(text):
     "text", ["abs(z)", *(pytest.param(text, marks=pytest.mark.slow) for text in ("tanh(2*z)", "min(abs(z), 1)"))]
 )
 @pytest.mark.parametrize("noise", [1e-8, 1e4])
+@pytest.mark.slow
 def test_extreme_noise_is_finite(text, noise):
     found = channel(text, noise).scalar_information(np.array([1 - 1e-6, 0.5, 1e-3, 1e-6]))
     assert np.all(np.isfinite(found.information)) and np.all(np.isfinite(found.entropy))

@@ -28,6 +28,7 @@ def pair(text: str):
     return found, channel_of(Target(formula), noise)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", MARKED)
 def test_information_is_that_of_one_projection(text):
     embedded, scalar = pair(text)
@@ -50,6 +51,7 @@ def test_the_generic_channel_agrees(text):
     assert second.entropy == pytest.approx(first.entropy, abs=3 * second.entropy_error + 1e-5)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", MARKED)
 def test_rows_are_those_of_one_projection(text):
     embedded, scalar = pair(text)

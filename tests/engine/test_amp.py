@@ -106,6 +106,7 @@ def overlaps(output, label, d, alpha, seeds, **options):
     return np.array(found).T
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("alpha, expected", [(1.0, 0.4862636), (2.5, 0.7956882)])
 def test_sign_reaches_the_state_evolution_fixed_point(alpha, expected):
     assert sign_fixed_point(alpha) == pytest.approx(expected, abs=2e-7)
@@ -130,6 +131,7 @@ def test_nothing_is_learned_below_the_weak_threshold_and_the_run_says_converged(
     assert np.all(np.abs(m) < 0.01) and np.all(q < 0.01)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("start_overlap", [0.05, 0.6])
 def test_undamped_iteration_follows_state_evolution_step_by_step(start_overlap):
     alpha, steps, seeds = 2.0, 6, 10

@@ -90,7 +90,7 @@ def field_average(prior, qhat: float, function) -> float:
     return total
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @every_prior
 @pytest.mark.parametrize("qhat", [0.02, 0.7, 8.0])
 def test_overlap_and_potential_against_adaptive_quadrature(prior, qhat):

@@ -221,6 +221,7 @@ def test_a_target_undefined_in_the_tail_is_refused():
     )
 
 
+@pytest.mark.slow
 def test_too_many_pieces_are_refused():
     with pytest.raises(TargetError) as error:
         shape("sin(500*z)")

@@ -46,6 +46,7 @@ def _(model, learner, alpha):
     return sv.Prediction({"estimation_error": value + 0 * alpha, "overlap": -value + 0 * alpha})
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("noise", [0.01, 0.25, 3.0])
 def test_ridge_has_its_best_penalty_at_the_noise(noise):
     found = sv.optimize(toy.Regression(noise=noise), toy.Ridge(), alpha=1.3)

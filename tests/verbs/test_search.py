@@ -53,6 +53,7 @@ def test_no_value_anywhere():
     assert Search(lambda v: math.nan, None, [(0.0, 1.0), (0.0, 1.0)]).run((0.5, 0.5)) == (None, "none")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("alpha", "best", "error"), [(2.0, 0.21261, None), (5.0, -0.43016, 0.15281), (20.0, -4.69077, 0.039997)]
 )

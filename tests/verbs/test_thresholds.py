@@ -30,6 +30,7 @@ def test_thresholds_are_what_the_model_registered():
         sv.thresholds("abs(z)")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_the_error_names_all_models_whatever_is_loaded():
     """A fresh process that has loaded none of them; "none" would be wrong."""
     code = """

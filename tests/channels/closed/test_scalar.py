@@ -60,6 +60,7 @@ def test_phase_retrieval_against_a_dense_grid(q):
     assert found == pytest.approx((second - q) / V**2, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_square_says_as_much_as_absolute_and_its_density_differs_by_the_jacobian():
     square, absolute = closed("z**2").scalar_information(1 - Q), closed("abs(z)").scalar_information(1 - Q)
     assert np.allclose(square.information, absolute.information, rtol=1e-7)

@@ -226,6 +226,7 @@ def information(name, kind):
     return information_at(channel(name), overlap(channel(name).projections, kind))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_information_is_twice_the_slope_of_the_entropy(name, kind):
     """dPsi/dM = E[g g^T] / 2, in one direction of M that no symmetry singles out."""
@@ -242,6 +243,7 @@ def test_information_is_twice_the_slope_of_the_entropy(name, kind):
     assert here.error < 3e-3 * np.abs(here.information).max()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "kind"), SAMPLED)
 def test_averages_against_sampling(name, kind):
     """E[g g^T] and E[log Z] over sampled (omega, y); and Nishimori: E[g g^T] = E[V^-1 - V^-1 Cov V^-1]."""

@@ -142,6 +142,7 @@ def average_over_rows(text, q, function):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", ["he4(z)", "relu(z)", "-1 < z < 1"])
 @pytest.mark.parametrize("q", [0.3, 0.9])
+@pytest.mark.slow
 def test_nishimori(text, q):
     """E[g^2] = E[1/V - Var/V^2], since the posterior of z is that of the truth; and I is the former."""
     V = 1 - q

@@ -96,7 +96,7 @@ def test_signals_are_equal_by_definition():
 
 
 def test_half_a_step_has_the_shape_of_overlaps():
-    signal = EigenvalueSignal(SIGNS)
+    signal = EigenvalueSignal(MarchenkoPastur(0.5))
     found = signal.average(Field.bayes(np.array([[[0.5]], [[2.0]]])))
     assert found.V.shape == found.m.shape == (2, 1, 1)
     assert np.allclose(found.V[:, 0, 0], signal.measured(np.array([0.5, 2.0]))[0], rtol=1e-9)

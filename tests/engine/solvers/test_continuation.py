@@ -109,6 +109,7 @@ def test_no_bit_depends_on_what_was_asked_before(channel):
     assert [bits(other, *question) for question in reversed(questions)] == fresh[::-1]
 
 
+@pytest.mark.slow
 def test_the_optimal_points_of_a_grid_reuse_its_uninformed_ones():
     alpha = np.linspace(2.6, 5.0, 4)
     both, optimal = continued(Parity()), continued(Parity())
@@ -167,7 +168,7 @@ def test_values_below_the_resolution_are_continued_within_their_uncertainty():
     assert np.abs(fine.overlap - coarse.overlap).max() < coarse.uncertainty[0]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_overlaps_grow_with_alpha_and_stay_in_range(seed, trivial):
@@ -186,7 +187,7 @@ def free_entropy(output, M, gain):
     return (float(np.trace(M)) + log_det) / 2 + gain * (found.entropy - nothing.entropy)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("trivial", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_fixed_points_solve_the_equations_and_are_stationary_and_stable(seed, trivial):

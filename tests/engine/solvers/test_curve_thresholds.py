@@ -113,6 +113,7 @@ def test_a_hard_target_has_no_algorithmic_threshold():
     assert found["information_theoretic"] == pytest.approx(brentq(gain, 1.6875 * (1 + 1e-9), 10.0), rel=1e-6)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("channel", [JUMPING, TRIVIAL_JUMPING], ids=["easy", "trivial"])
 def test_thresholds_agree_with_the_jumps_of_the_fixed_points(channel):
     evolution = channel.evolution

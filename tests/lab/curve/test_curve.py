@@ -218,12 +218,11 @@ def test_every_array_has_a_checksum(curve, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # h5netcdf half-opens a broken file
-@pytest.mark.parametrize("count", [16, pytest.param(40, marks=pytest.mark.slow)])
-def test_any_flipped_byte_is_noticed_or_harmless(curve, tmp_path, count):
+def test_any_flipped_byte_is_noticed_or_harmless(curve, tmp_path):
     content = curve.save(tmp_path / "curve.nc").read_bytes()
     rng = np.random.default_rng(0)
     noticed = 0
-    for place in rng.choice(len(content), count, replace=False):
+    for place in rng.choice(len(content), 10, replace=False):
         damaged = bytearray(content)
         damaged[place] ^= 1 << rng.integers(8)
         (tmp_path / "damaged.nc").write_bytes(damaged)

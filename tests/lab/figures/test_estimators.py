@@ -22,6 +22,7 @@ def noisy(curve, alpha, d, seeds=200, scatter=1.0):
     return Runs(d, alpha, curve(alpha)[:, None] + scatter * rng.standard_normal((alpha.size, seeds)) / np.sqrt(d))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("bend", [-0.08, 0.0, 0.3])
 def test_a_continuous_onset_is_found_within_its_error(bend):
     def curve(alpha):

@@ -175,7 +175,7 @@ def test_every_learner_runs_on_the_library_model(learner, text, noise, alpha):
     assert outcome.estimate.shape == (200, 1)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("learner", [AMP(), BayesOptimal(), Spectral("symmetric"), Spectral("asymmetric")])
 @pytest.mark.parametrize("d, n", [(2, 1), (3, 4), (30, 1)])
 def test_edge_sizes_give_finite_metrics(learner, d, n):

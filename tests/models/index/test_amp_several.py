@@ -252,6 +252,7 @@ def test_priors_other_than_gaussian_are_refused():
         simulate(model, AMP(), 3.0, 50, 0)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("learner", [AMP(), BayesOptimal()], ids=["amp", "bayes-optimal"])
 @pytest.mark.parametrize("d, n", [(3, 1), *(pytest.param(*size, marks=pytest.mark.slow) for size in ((4, 5), (30, 1)))])
 def test_edge_sizes_give_finite_metrics(learner, d, n):

@@ -59,6 +59,7 @@ def test_the_spectral_method_at_d_500():
         assert abs(deviation([run["squared_overlap"] for run in found], float(theory["squared_overlap"]))) < 4
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("case", ["both signs", pytest.param("tanh", marks=pytest.mark.slow), "flipped logit"])
 def test_runs_are_reproducible_and_finite(case):
     model, alpha = CASES[case]

@@ -52,6 +52,7 @@ def test_components_list_every_part():
     assert dataclasses.replace(model, contamination=None) == LINEAR
 
 
+@pytest.mark.slow
 def test_contamination_hurts_and_more_of_it_more():
     errors = [error(LINEAR.with_field("contamination", f"{f}:0:5"), 3.0) for f in (0.0, 0.01, 0.3, 0.9)]
     assert np.all(np.diff(errors) > 0) and errors[-1] < 1

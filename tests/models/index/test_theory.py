@@ -68,12 +68,11 @@ def overlap(model, learner, alpha):
 
 
 def jump(model, learner, level: float, low: float, high: float) -> float:
-    """The alpha at which the overlap passes `level`, in the prediction alone: a grid that is narrowed six times."""
-    for _ in range(6):
-        grid = np.linspace(low, high, 33)
-        above = sv.predict(model, learner, alpha=grid[1:-1], throw=False)["overlap"] > level
-        first = int(np.argmax([*above, True]))
-        low, high = grid[first], grid[first + 1]
+    """The alpha at which the overlap passes `level`, by bisection on the prediction alone."""
+    for _ in range(24):
+        middle = (low + high) / 2
+        value = sv.predict(model, learner, alpha=middle, throw=False)["overlap"]
+        low, high = (low, middle) if value > level else (middle, high)
     return (low + high) / 2
 
 
@@ -210,6 +209,7 @@ def test_perfect_recovery_of_binary_weights_is_not_ambiguous(alpha):
     assert sv.predict(BINARY_SIGN, BAYES, alpha=alpha)["overlap"] == 1
 
 
+@pytest.mark.slow
 def test_binary_phase_retrieval_is_determined_by_any_sample():
     """A continuous label and binary weights: one noiseless sample tells them all apart, to a learner without limits."""
     found = thresholds(BINARY_ABS)

@@ -59,7 +59,7 @@ KNOWN = {
 diagnose = functools.cache(sv.diagnose)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("target", KNOWN)
 def test_class_and_exponents(target):
     verdict, information, generative, alpha_weak = KNOWN[target]
@@ -111,6 +111,7 @@ def test_labels_say_at_least_what_their_hermite_coefficients_say(target):
     assert np.sum(c**2) <= 1.03 * np.mean(g**2)
 
 
+@pytest.mark.slow
 def test_generative_exponent_is_never_above_the_information_exponent():
     for target in (*KNOWN, "sin(2*z)", "he5(z) + 1", "abs(abs(z) - 1)"):
         found = diagnose(target)

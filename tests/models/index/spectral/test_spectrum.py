@@ -241,6 +241,7 @@ def test_a_strong_direction_seen_through_a_weak_one_lies_above_the_outlier():
         assert spectra[True].larger == 0 and spectra[False].larger == 1
 
 
+@pytest.mark.sampled(3)
 @every_law
 def test_symmetric_overlap_solves_the_matrix_equation(name):
     """Q (I - Q)^-1 = alpha E[G Q G (I + Q G)^-1], the largest solution: iterate it down from I."""
@@ -280,6 +281,7 @@ def test_eigenvector_equations_at_the_outlier(name):
     np.testing.assert_allclose(left, inverse @ Q @ Q @ inverse + alpha * mean(R @ Q @ G @ Q @ R), atol=10 * tolerance)
 
 
+@pytest.mark.sampled(3)
 @every_law
 def test_asymmetric_overlap_by_power_iteration(name):
     """C -> alpha E[G C G], P -> C'^T C' + alpha E[G (P + C^T G C) G] in each block, normalised, from C = P = I."""
@@ -321,6 +323,7 @@ def test_bulk_edge_of_scalar_blocks(name, factor):
     assert spectral_prediction(labels, "symmetric", np.array(alpha)).bulk_edge == pytest.approx(max(edges), abs=1e-7)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["parity and window", "random in R^2", "random in R^3"])
 @pytest.mark.parametrize("factor", [0.5, 1.2, 3.0])
 def test_bulk_edge_of_matrix_blocks(name, factor):
@@ -351,6 +354,7 @@ def test_bulk_edge_of_matrix_blocks(name, factor):
     assert edge < 1
 
 
+@pytest.mark.sampled(6)
 @every_law
 @both_kinds
 def test_predictions_are_ordered(name, kind):

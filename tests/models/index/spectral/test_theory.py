@@ -62,6 +62,7 @@ def test_asymmetric_overlap_of_a_binary_label(alpha):
     assert sv.predict(WINDOW, ASYMMETRIC, alpha=alpha)["squared_overlap"] == pytest.approx(expected, abs=1e-8)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("alpha", [0.6, 0.8, 1.0, 2.0])
 def test_symmetric_bulk_edge_is_the_minimum_of_its_function(alpha):
     """1/m + alpha E[T / (1 - m T)], T = 1 - 1/z^2, over m in (0, 1)."""
