@@ -222,7 +222,7 @@ class _Basis:
         triangle = self.L[pivots, r : r + len(pivots)]
         if len(pivots):
             rest = C[:, pivots] - M @ self.L[pivots, :r].T
-            rows[:, r : r + len(pivots)] = _solve_lower(triangle, rest.T).T
+            rows[:, r : r + len(pivots)] = solve_triangular(triangle, rest.T, lower=True, check_finite=False).T
         return rows
 
     def add(self, M: np.ndarray, C: np.ndarray, Q: np.ndarray) -> np.ndarray:
@@ -242,12 +242,11 @@ class _Basis:
 
     def solve(self, on_basis: np.ndarray) -> np.ndarray:
         """X with X L = on_basis on the coordinates that are there: the coefficients of the fields; zero where none."""
-        pivots = np.flatnonzero(self._pivots)
-        triangle = self.L[pivots, self.r : self.r + self.size]
+        pivots, r = np.flatnonzero(self._pivots), self.r
+        triangle = self.L[pivots, r : r + self.size]
         found = np.zeros((len(on_basis), self._count))
-        found[:, pivots] = _solve_lower(triangle.T[::-1, ::-1], on_basis[:, self.r : self.r + self.size].T[::-1])[
-            ::-1
-        ].T
+        right = on_basis[:, r : r + self.size].T
+        found[:, pivots] = solve_triangular(triangle, right, lower=True, trans=1, check_finite=False).T
         return found
 
     def condition(self) -> float:
@@ -255,10 +254,6 @@ class _Basis:
         rows = np.concatenate([np.eye(self.r, self.L.shape[1]), self.L])
         values = np.linalg.svd(rows, compute_uv=False) ** 2 if np.all(np.isfinite(rows)) else np.full(1, np.nan)
         return float(values[0] / max(values[-1], 1e-16 * values[0]))
-
-
-def _solve_lower(triangle: np.ndarray, right: np.ndarray) -> np.ndarray:
-    return solve_triangular(triangle, right, lower=True, check_finite=False)
 
 
 class _Response:
