@@ -57,13 +57,6 @@ class Student(NamedTuple):
         residual = y - value @ a if self.square else y
         return residual[..., None] * a * slope
 
-    def look_ahead(self, y: Any, h: Any, extrapolation: Any) -> Any:
-        """The fields after a step of that size on the same sample, h + extrapolation F(y, h)."""
-        return h + extrapolation * self.force(y, h)
-
-
-Force = Callable[[Any, Any], Any]
-
 
 def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
     """A function of one projection: a formula in z, the name of a function (`"relu"`), a `Target`, or a callable.

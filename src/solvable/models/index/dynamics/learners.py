@@ -185,11 +185,6 @@ class OnlineSGD(Descent):
     def on_sphere(self) -> bool:
         return self.spherical
 
-    @property
-    def passes(self) -> int:
-        """How many steps are taken on a sample."""
-        return 1
-
 
 class Extragradient(OnlineSGD):
     r"""A step with the gradient that a first step on the same sample leads to; alpha = samples seen / d.
@@ -211,10 +206,6 @@ class Extragradient(OnlineSGD):
 
 class RepeatedSGD(OnlineSGD):
     """Two plain steps on every sample, one after the other; alpha = samples seen / d, two steps each."""
-
-    @property
-    def passes(self) -> int:
-        return 2
 
 
 class BatchGD(Descent):
