@@ -106,9 +106,11 @@ def follow(
 def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, replicas: bool) -> Path:
     """One path from those of several rules, with others as good and its status at each time."""
     flat = np.concatenate([part.reshape(*part.shape[:2], -1) for part in (M, Q)], axis=2)
-    finite = np.isfinite(flat).all((0, 2))
-    status = np.where(finite, Status.CONVERGED, Status.DIVERGED if np.any(ended == DIVERGED) else Status.MAX_STEPS)
-    M, Q = (np.where(finite[:, None, None], part, np.nan) for part in (M, Q))
+    finite = np.all(np.isfinite(flat), axis=(0, 2))[:, None, None]
+    status = np.where(
+        finite[:, 0, 0], Status.CONVERGED, Status.DIVERGED if np.any(ended == DIVERGED) else Status.MAX_STEPS
+    )
+    M, Q = (np.where(finite, part, np.nan) for part in (M, Q))
     if replicas:
         # The mean of four; they are moved apart until the farthest is about three standard errors of it away, by
         # Student's t.

@@ -38,7 +38,7 @@ class Effort:
 class Material:
     """What an entry computed and simulated: numbers by name, curves by name, and the sizes and seeds of the runs."""
 
-    values: Mapping[str, Any]
+    values: Mapping[Any, Any]
     curves: Mapping[str, Curve] = dataclasses.field(default_factory=dict)
     sizes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
