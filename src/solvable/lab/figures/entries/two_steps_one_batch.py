@@ -6,7 +6,8 @@ samples sees powers of the label, and finds the direction. With fresh batches no
 that does not grow with d.
 
 Runs on fresh batches are a little below zero: their overlap scatters by 1/sqrt(d), and the population's gradient turns
-its square into a drift of order 1/d, about -0.01 a step at d = 500.
+its square into a drift of order 1/d. After two steps of the erf neuron it is -0.066(6) in 1500 runs at d = 100 and
+-0.032(7) in 700 runs at d = 200.
 """
 
 from __future__ import annotations
