@@ -164,7 +164,7 @@ CASES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_runs_at_two_sizes_follow_the_theory(name):
-    # A share that theory has near zero is of order 1/d in runs: it is held against theory at the larger size alone.
+    # A share that theory has near zero is of order 1/d in runs, and not held against theory.
     small, large = distances(*CASES[name], d=300, seeds=24), distances(*CASES[name], d=1200, seeds=24)
     assert max(abs(z) for key, z in large.items() if key != "share_2") < 4, large
     assert max(abs(z) for key, z in small.items() if key not in ("share_2", "squared_overlap")) < 5, small
