@@ -49,6 +49,9 @@ if TYPE_CHECKING:
     from solvable.models.index.dynamics import Extragradient as Extragradient
     from solvable.models.index.dynamics import OnlineSGD as OnlineSGD
     from solvable.models.index.dynamics import RepeatedSGD as RepeatedSGD
+    from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
+    from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
+    from solvable.models.lowrank import SpikedTensor as SpikedTensor
     from solvable.models.matrix import BilinearSequence as BilinearSequence
     from solvable.models.matrix import GradientDescent as GradientDescent
     from solvable.models.matrix import Lazy as Lazy
@@ -91,6 +94,7 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
+    "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (
         "BilinearSequence",
         "GradientDescent",

@@ -244,6 +244,12 @@ BIBLIOGRAPHY = {
         2025,
         "COLT, arXiv:2502.01583",
     ),
+    "lesieur2017statistical": Publication(
+        "Lesieur, Miolane, Lelarge, Krzakala, Zdeborová",
+        "Statistical and computational phase transitions in spiked tensor estimation",
+        2017,
+        "ISIT, arXiv:1701.08010",
+    ),
     "loureiro2021learning": Publication(
         "Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mézard, Zdeborová",
         "Learning curves of generic features maps for realistic datasets with a teacher-student model",

@@ -21,6 +21,9 @@ O not, about half of the runs on hard-to-start targets stop at a false fixed poi
 change sign at each step; a start with |W|^2 of order one lets the norm align before it saturates; directions that fall
 below the noise floor 0.01/d are kept alive with fresh noise, because a later stage of a staircase may need them.
 
+An unknown that is seen through an interaction of itself, a spiked matrix or tensor, runs in the same loop
+(`interactions`): X W is then the field of every row at once, B = g = Omega, and O has the earlier W in the place of g.
+
 State evolution tracks the undamped loop (`damping=1`) exactly as d grows, from any start independent of X given W*.
 """
 
@@ -38,7 +41,8 @@ import scipy.linalg
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
 from solvable.engine.fluctuations import deviations, overlap_covariance
-from solvable.engine.operators import Operator
+from solvable.engine.interactions import Interaction
+from solvable.engine.operators import Memory, Operator
 from solvable.engine.sides import OutputDenoiser, OutputStep, SignalDenoiser, SignalStep
 from solvable.numerics.symmetric import compose, eigh, times
 
@@ -72,7 +76,8 @@ class AMPReport:
     Three estimates of one matrix must agree: A (norms), g^T g / d, and a (derivatives). `residual_ratios` and
     `derivative_ratios` are the eigenvalues of the last two relative to the first (0.05 added to each); sound runs have
     all of them within 0.2 of 1, or within two of their standard errors as sums over samples (`ratio_errors`, of both in
-    turn). Directions recovered so well that d V < 1, or that V is at its floor, are left out, since there g -> 0
+    turn). Where the output says itself what A is, `strength`, its ratios are the residual ones and there are no others.
+    Directions recovered so well that d V < 1, or that V is at its floor, are left out, since there g -> 0
     rightly, and so are those of which nothing was found. Whether they agree (`consistent`) and whether the run stopped
     moving (`converged`) are two facts: a run may do either without the other.
     `log_likelihood` is the mean leave-one-out log evidence of the labels and ranks the ends of different starts;
@@ -181,7 +186,7 @@ def amp(
     p = start.shape[1]
     floor = _noise_floor(d)
     W = start
-    onsager = np.zeros((n, p)) if memory is None else np.array(memory, dtype=float)
+    past = operator.memory() if isinstance(operator, Interaction) else Memory.of(memory, n, p)
     said: np.ndarray | None = None
     trace: list[tuple[np.ndarray, ...]] = []
     last: _Step | None = None
@@ -203,7 +208,7 @@ def amp(
         v = np.minimum(np.maximum(1 - q, vmin), 1.0)
         V = compose(v, u) if said is None else said
         Omega = operator.forward(W)
-        Omega -= onsager
+        Omega -= past.onsager(W)
         out = output(Omega, V)
         V = V if out.variance is None else out.variance
         a = (n / d) * out.minus_derivative
@@ -223,9 +228,8 @@ def amp(
         last = _Step(V, Omega, B, a, out, new, u, v if by_norm else _diagonal(V, u), by_norm)
         said = None if new.variance is None else V + damping * (new.variance - V)
         step *= damping
+        past.follow(W, out.g, new.response, damping)
         W = W + step
-        onsager *= 1 - damping
-        onsager += times(out.g, damping * new.response)
         if stillness.reached(q.tolist(), change.tolist(), by_norm):
             status = Status.CONVERGED
             break
@@ -300,8 +304,12 @@ def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: i
     unknown = (d * last.v > 1) & (last.v > vmin)
     found = unknown & (_diagonal(Q[-1], last.u) > _LIVE * _noise_floor(d))
     g, derivatives = last.out.g, None if last.out.derivatives is None else last.out.derivatives()
-    residual, residual_errors = _ratios(g.T @ g / d, g[:, :, None] * g[:, None, :], A, last.u[:, found], d)
-    derivative, derivative_errors = _ratios(last.a, derivatives, A, last.u[:, found], d)
+    if last.out.strength is None:
+        residual, residual_errors = _ratios(g.T @ g / d, g[:, :, None] * g[:, None, :], A, last.u[:, found], d)
+        derivative, derivative_errors = _ratios(last.a, derivatives, A, last.u[:, found], d)
+    else:
+        residual, residual_errors = _ratios(n / d * last.out.strength, None, A, last.u[:, found], d)
+        derivative, derivative_errors = np.empty(0), np.empty(0)
     converged = status == Status.CONVERGED
     return AMPReport(
         estimate=W,

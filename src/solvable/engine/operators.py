@@ -20,6 +20,8 @@ from typing import Protocol
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrmm  # pyright: ignore[reportAttributeAccessIssue]
 
+from solvable.numerics.symmetric import times
+
 _ROWS = 512
 """Samples in a block of quadratic features: enough for BLAS to be at full speed, few enough to stay in cache."""
 _BLOCK_BYTES = 2**24
@@ -51,6 +53,27 @@ class Operator(Protocol):
     def adjoint(self, residual: np.ndarray) -> np.ndarray:
         """(n, p) -> (d, p), a new array."""
         ...
+
+
+class Memory:
+    """The Onsager term O (n, p) of a linear map: it follows g R as the estimate follows what the signal proposes."""
+
+    def __init__(self, onsager: np.ndarray):
+        self._onsager = onsager
+
+    @classmethod
+    def of(cls, start: np.ndarray | None, n: int, p: int) -> Memory:
+        """That of a start: none where the start does not depend on X given the truth."""
+        return cls(np.zeros((n, p)) if start is None else np.array(start, dtype=float))
+
+    def onsager(self, W: np.ndarray) -> np.ndarray:
+        """What is subtracted from X W."""
+        return self._onsager
+
+    def follow(self, W: np.ndarray, g: np.ndarray, response: np.ndarray, damping: float) -> None:
+        """A step from W, in which labels said g and the signal answered with a mean `response` (p, p)."""
+        self._onsager *= 1 - damping
+        self._onsager += times(g, damping * response)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -65,7 +65,8 @@ class OutputStep(NamedTuple):
     `variance` (p, p) is the V that the labels themselves show, where the output measures it; None where V is said by
     the signal. `log_Z()` gives the log evidence $\log Z_{out}(y_i, \Omega_i, V)$ of each label, (n,), and
     `derivatives()` the $dg_i/d\Omega_i$, (n, p, p); None where there is none. They are functions because only the last
-    step's are needed.
+    step's are needed. `strength` (p, p) is the precision of the signal's field, for one sample each unknown, that the
+    norms of the estimates lead to, where the derivative does not tell it: then it is what a run is judged by.
     """
 
     g: np.ndarray
@@ -73,6 +74,7 @@ class OutputStep(NamedTuple):
     variance: np.ndarray | None = None
     log_Z: Callable[[], np.ndarray] | None = None
     derivatives: Callable[[], np.ndarray] | None = None
+    strength: np.ndarray | None = None
 
 
 class SignalStep(NamedTuple):

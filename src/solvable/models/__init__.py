@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from solvable.models import index, matrix
+from solvable.models import index, lowrank, matrix
 
-__all__ = ["index", "matrix"]
+__all__ = ["index", "lowrank", "matrix"]

@@ -19,19 +19,19 @@ __all__ = [
 ]
 
 
-def as_prior(prior: Prior | str) -> Prior:
+def as_prior(prior: Prior | str, name: str = "prior") -> Prior:
     """A prior from an instance or from text: `gaussian`, `rademacher`, `gauss-bernoulli:0.2`."""
     takes = "a prior, 'gaussian', 'rademacher' or 'gauss-bernoulli:RHO' with RHO in (0, 1]"
     if isinstance(prior, Prior):
         return prior
     if not isinstance(prior, str):
-        raise bad_parameter("prior", prior, takes)
-    name, _, parameter = prior.strip().lower().replace("_", "-").partition(":")
-    if name in ("gaussian", "rademacher") and not parameter:
-        return Gaussian() if name == "gaussian" else Rademacher()
-    if name == "gauss-bernoulli":
+        raise bad_parameter(name, prior, takes)
+    kind, _, parameter = prior.strip().lower().replace("_", "-").partition(":")
+    if kind in ("gaussian", "rademacher") and not parameter:
+        return Gaussian() if kind == "gaussian" else Rademacher()
+    if kind == "gauss-bernoulli":
         try:
             return GaussBernoulli(float(parameter))
         except ValueError:
-            raise bad_parameter("prior", prior, takes) from None
-    raise bad_parameter("prior", prior, takes)
+            raise bad_parameter(name, prior, takes) from None
+    raise bad_parameter(name, prior, takes)

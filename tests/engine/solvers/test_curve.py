@@ -135,7 +135,7 @@ def test_free_entropy_grows_with_alpha_as_the_entropy_of_a_label_falls(model):
     evolution = curve_of(model)
     alpha, h = 0.9, 1e-4
     below, here, above = (evolution.optimal(np.array([a])) for a in (alpha - h, alpha, alpha + h))
-    expected = np.diff(evolution.channel.information(np.array([1.0, here.V[0]])[:, None, None]).entropy)
+    expected = np.diff(evolution.table.channel.information(np.array([1.0, here.V[0]])[:, None, None]).entropy)
     np.testing.assert_allclose((above.free_entropy - below.free_entropy) / (2 * h), expected, rtol=1e-6)
     assert here.free_entropy[0] > 0
 
@@ -146,9 +146,8 @@ def test_information_is_twice_the_slope_of_the_entropy(model):
     evolution = curve_of(model)
     t = np.linspace(-3.0, 6.0, 19)
     q, V = 1 / (1 + np.exp(-t)), 1 / (1 + np.exp(t))
-    np.testing.assert_allclose(
-        evolution.table.entropy.derivative(t), np.exp(evolution.table.log_information(t)) * q * V / 2, rtol=2e-5
-    )
+    slope = (evolution.table.entropy(t + 1e-4) - evolution.table.entropy(t - 1e-4)) / 2e-4
+    np.testing.assert_allclose(slope, np.exp(evolution.table.log_information(t)) * q * V / 2, rtol=2e-5)
 
 
 @pytest.mark.parametrize("model", [ABS, pytest.param(SIGN, marks=pytest.mark.slow)], ids=["abs", "sign"])
@@ -157,7 +156,7 @@ def test_table_agrees_with_doubled_nodes_within_its_error(model):
     evolution = curve_of(model)
     t = np.array([-9.3, -5.1, -1.7, 0.3, 1.9, 3.3, 5.5, 7.7])
     V = 1 / (1 + np.exp(t))
-    finer = evolution.channel.information(V[:, None, None], fineness=2.0).information[:, 0, 0]
+    finer = evolution.table.channel.information(V[:, None, None], fineness=2.0).information[:, 0, 0]
     table = np.exp(evolution.table.log_information(t))
     assert np.all(np.abs(table / finer - 1) < evolution.table.relative_error(t))
     assert np.all(evolution.table.relative_error(t) < 2e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from solvable.core.errors import NotSolvable
+from solvable.engine.outputs.explicit import ExplicitOutput
 from solvable.engine.outputs.gaussian import GaussianOutput
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import BayesOutput, BayesSignal
@@ -19,6 +20,8 @@ def solver_for(output: BayesOutput, signal: BayesSignal) -> Solver:
     linear labels needs no table."""
     if isinstance(output, GaussianOutput):
         return Bracket(output, signal)
+    if isinstance(output, ExplicitOutput):
+        return Curve(output, signal)
     if not isinstance(output, PosteriorOutput):
         raise NotSolvable(f"no solver is known for labels of {output!r} and weights of {signal!r}.")
     return Continuation(output, signal) if output.projections > 1 else Curve(output, signal)

@@ -24,12 +24,12 @@ import numpy as np
 from solvable.channels import Channel
 from solvable.channels.exponents import weak_recovery
 from solvable.core.status import Status
+from solvable.engine.outputs.explicit import ExplicitOutput, Information
 from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import BayesSignal
 from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 from solvable.numerics import interpolation
 from solvable.numerics.errors import COARSER
-from solvable.numerics.interpolation import PiecewiseChebyshev
 from solvable.numerics.roots import golden_section, halving, illinois
 
 _DROP = 1e-6
@@ -42,51 +42,66 @@ one rule takes over from another, and crosses zero: probes are dense, and of the
 _LOG_QHAT = np.linspace(-12.0, 60.0, 3601)
 
 
-@dataclasses.dataclass(frozen=True)
-class InformationTable:
-    """I and Psi of a channel over t = log(q / V), and an estimate of the relative error of I.
+class InformationTable(Information):
+    """I and Psi of a channel over t = log(q / V), tabulated once, and an estimate of the relative error of I.
 
-    Past the ends of the table log I and Psi continue linearly in t, their exact behaviour for V -> 0 and q -> 0.
+    The rule with fewer nodes at a few probes tells the error. Past the ends of the table log I and Psi continue
+    linearly in t, their exact behaviour for V -> 0 and q -> 0.
     """
 
-    log_information: PiecewiseChebyshev
-    entropy: PiecewiseChebyshev
-    probes: np.ndarray
-    probe_error: np.ndarray
-
-    @classmethod
-    def of(cls, channel: Channel) -> InformationTable:
-        """Tabulate a channel once; the rule with fewer nodes at a few probes tells the error."""
+    def __init__(self, channel: Channel):
+        self.channel = channel
         edges = _EDGES[channel.deepest >= _EDGES]
         nodes = interpolation.chebyshev_nodes(edges, _DEGREE)
         information, entropy = _information(channel, 1 / (1 + np.exp(nodes.ravel())))
         floor = np.maximum(information, 1e-30).reshape(nodes.shape)
-        log_information = interpolation.fit(edges, _DEGREE, np.log(floor))
+        self._log_information = interpolation.fit(edges, _DEGREE, np.log(floor))
         # Nodes run downwards in each panel.
-        probes, fine = nodes[:, _PROBES[::-1]].ravel(), floor[:, _PROBES[::-1]].ravel()
-        coarse = _information(channel, 1 / (1 + np.exp(probes)), fineness=COARSER)[0]
-        probe_error = np.abs(coarse / fine - 1)
-        entropy = interpolation.fit(edges, _DEGREE, entropy.reshape(nodes.shape))
-        return cls(log_information, entropy, probes, probe_error)
+        self._probes, fine = nodes[:, _PROBES[::-1]].ravel(), floor[:, _PROBES[::-1]].ravel()
+        coarse = _information(channel, 1 / (1 + np.exp(self._probes)), fineness=COARSER)[0]
+        self._probe_error = np.abs(coarse / fine - 1)
+        self._entropy = interpolation.fit(edges, _DEGREE, entropy.reshape(nodes.shape))
+
+    @functools.cached_property
+    def gain_weak(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return weak_recovery(self.channel)
+
+    @property
+    def sharp(self) -> bool:
+        return self.channel.sharp
+
+    @functools.cached_property
+    def pinned_mass(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.channel.pinned_mass(np.eye(1))
+
+    @functools.cached_property
+    def entropy_at_zero(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return float(_information(self.channel, np.array([1.0]))[1][0])
+
+    @property
+    def settled_entropy(self) -> float:
+        return self.channel.settled_entropy
+
+    def log_information(self, t: np.ndarray) -> np.ndarray:
+        return self._log_information(t)
+
+    def entropy(self, t: np.ndarray) -> np.ndarray:
+        return self._entropy(t)
 
     def relative_error(self, t: np.ndarray) -> np.ndarray:
-        """The estimated relative error of I: what fewer nodes change, and the truncation of the table."""
-        around = np.searchsorted(self.probes, t)[..., None] + np.arange(-2, 2)
-        quadrature = self.probe_error[np.clip(around, 0, len(self.probes) - 1)].max(-1)
-        return quadrature + self.log_information.error(t) + 1e-7
+        """What fewer nodes change, and the truncation of the table."""
+        around = np.searchsorted(self._probes, t)[..., None] + np.arange(-2, 2)
+        quadrature = self._probe_error[np.clip(around, 0, len(self._probes) - 1)].max(-1)
+        return quadrature + self._log_information.error(t) + 1e-7
 
 
 class Curve(Solver):
-    """Fixed points of an output of one projection and weights of one direction.
+    """Fixed points of an output of one projection and weights of one direction."""
 
-    `gain_weak` is the exact limit of the curve at q -> 0: 0 when the first step already learns, infinite when no gain
-    makes q = 0 unstable.
-    """
-
-    def __init__(self, output: PosteriorOutput, signal: BayesSignal):
-        self.channel, self.signal = output.channel, signal
-        self.table = _table(output.channel)
-        self.gain_weak = weak_recovery(output.channel)
+    def __init__(self, output: PosteriorOutput | ExplicitOutput, signal: BayesSignal):
+        self.signal = signal
+        self.table = output if isinstance(output, ExplicitOutput) else _table(output.channel)
+        self.gain_weak = self.table.gain_weak
 
     def log_gain(self, log_qhat: np.ndarray) -> np.ndarray:
         """log gain along the curve, as a function of log qhat."""
@@ -119,24 +134,26 @@ class Curve(Solver):
         Without noise it is the dimension of a weight over the mass of labels that pin z down (0 / 0 counts as 0:
         discrete weights pinned by flats).
         """
-        dimension, mass = self.signal.dimension, self._pinned_mass
-        if not self.channel.sharp or (mass == 0 and dimension > 0):
+        if not self.table.sharp:
+            return np.inf
+        dimension, mass = self.signal.dimension, self.table.pinned_mass
+        if mass == 0 and dimension > 0:
             return np.inf
         return dimension / mass if mass > 0 else 0.0
 
     def free_entropy(self, qhat: np.ndarray, gain: np.ndarray) -> np.ndarray:
         """Phi at qhat and its overlap, relative to the state that knows nothing (q = 0)."""
         signal = self.signal.potential(qhat) - self.signal.overlap(qhat) * qhat / 2
-        return signal + gain * (self.table.entropy(self._logit(qhat)) - self._entropy_at_zero)
+        return signal + gain * (self.table.entropy(self._logit(qhat)) - self.table.entropy_at_zero)
 
     def perfect_free_entropy(self, gain: np.ndarray) -> np.ndarray:
         """Phi at q = 1, where perfect recovery is stable: infinite, or minus the entropies of a discrete problem.
 
         Labels that stay random where z is known (flipped ones) keep the entropy of that, E[log P(y|z)].
         """
-        if self._pinned_mass > 0:
+        if self.table.pinned_mass > 0:
             return np.full(np.shape(gain), np.inf)
-        return -self.signal.entropy + gain * (self.channel.settled_entropy - self._entropy_at_zero)
+        return -self.signal.entropy + gain * (self.table.settled_entropy - self.table.entropy_at_zero)
 
     def uninformed(self, gain: np.ndarray) -> FixedPoints:
         """Where the iteration started from nothing ends: the first rise of the curve through gain."""
@@ -176,14 +193,6 @@ class Curve(Solver):
     def thresholds(self) -> Thresholds:
         """weak_recovery, algorithmic and information_theoretic, each a gain (0: any, infinite: none)."""
         return Thresholds(self._thresholds)
-
-    @functools.cached_property
-    def _pinned_mass(self) -> float:
-        return self.channel.pinned_mass(np.eye(1))
-
-    @functools.cached_property
-    def _entropy_at_zero(self) -> float:
-        return float(_information(self.channel, np.array([1.0]))[1][0])
 
     def _logit(self, qhat: np.ndarray) -> np.ndarray:
         """t = log(q / V) at qhat, bounded where V underflows."""
@@ -245,7 +254,7 @@ class Curve(Solver):
 
 @functools.lru_cache(maxsize=64)
 def _table(channel: Channel) -> InformationTable:
-    return InformationTable.of(channel)
+    return InformationTable(channel)
 
 
 def _information(channel: Channel, V: np.ndarray, fineness: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

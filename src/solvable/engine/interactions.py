@@ -1,0 +1,159 @@
+r"""Interactions: an unknown seen through a matrix or a tensor of itself, in the place of a measurement operator.
+
+The field of every row is a polynomial of the estimate, B = F(W), such as the product with a spiked matrix. Written for
+the loop of `amp` the map to the labels and the denoiser of the labels are one, X W - O = B and g = B, the way back is
+the identity, and the Onsager term holds earlier estimates in the place of g:
+
+    O_t = sum_s w_s dF(W_t; W_s, R_s),        w_s = damping (1 - damping)^(t-1-s),
+
+with R_s the mean response of step s and dF(W; W_s, R) the part of F(W) that W_s caused: $\lambda^2 R W_s$ for a matrix
+of signal-to-noise ratio $\lambda$, $(k-1)\,\langle W, W_s\rangle^{k-2} R W_s/\Delta$ for a tensor of order k.
+[lesieur2017statistical]
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from typing import Protocol
+
+import numpy as np
+
+from solvable.engine.sides import OutputStep
+
+_FORGOTTEN = 1e-12
+"""The weight below which an earlier estimate is left out of the Onsager term."""
+
+
+class Interaction(abc.ABC):
+    """The map from d unknowns to the field of each; it stands where a measurement operator would."""
+
+    linear: bool = False
+    """Whether the field is linear in the estimate, so that the Onsager term does not depend on it."""
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """The number d of unknowns per direction."""
+
+    @property
+    def samples(self) -> int:
+        """As many as there are unknowns."""
+        return self.dimension
+
+    @abc.abstractmethod
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        """The field of each unknown (d, p), in units of its own noise: a new array."""
+
+    @abc.abstractmethod
+    def feedback(self, signal: np.ndarray, earlier: np.ndarray, response: np.ndarray) -> np.ndarray:
+        """The part of `forward(signal)` that an earlier estimate caused, to whose field the signal responded."""
+
+    def adjoint(self, residual: np.ndarray) -> np.ndarray:
+        """The identity."""
+        return residual.copy()
+
+    def memory(self) -> Past:
+        """The Onsager term of a start that does not depend on the interaction."""
+        return Past(self)
+
+
+class Past:
+    """Earlier estimates with their weights and responses, from which the Onsager term is made."""
+
+    def __init__(self, interaction: Interaction):
+        self._interaction = interaction
+        self._steps: list[tuple[float, np.ndarray, np.ndarray]] = []
+        self._sum: np.ndarray | None = None
+
+    def onsager(self, W: np.ndarray) -> np.ndarray | float:
+        """What is subtracted from the field of W."""
+        if self._sum is not None:
+            return self._sum
+        return sum((weight * self._interaction.feedback(W, earlier, R) for weight, earlier, R in self._steps), 0.0)
+
+    def follow(self, W: np.ndarray, g: np.ndarray, response: np.ndarray, damping: float) -> None:
+        """A step from W, to whose field the signal answered with a mean `response`."""
+        if self._interaction.linear:
+            new = damping * self._interaction.feedback(W, W, response)
+            self._sum = new if self._sum is None else (1 - damping) * self._sum + new
+            return
+        kept = [(weight * (1 - damping), earlier, R) for weight, earlier, R in self._steps]
+        self._steps = [step for step in kept if step[0] > _FORGOTTEN] + [(damping, W, response)]
+
+
+class Observed(Protocol):
+    """What an output that passes the field on needs to know of the interaction."""
+
+    def strength(self, V: np.ndarray) -> np.ndarray:
+        """The precision (p, p) of the field that an estimate of covariance V leads to."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FieldDenoiser:
+    """The output side of an interaction: the field is the signal's at once, g = Omega."""
+
+    interaction: Observed
+
+    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
+        return OutputStep(Omega, np.zeros_like(V), strength=self.interaction.strength(V))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SymmetricMatrix(Interaction):
+    r"""$B = \lambda Y w - \lambda^2 R\, w_{old}$ for a symmetric `Y` (d x d) with noise of variance 1/d.
+
+    `snr` is $\lambda$.
+    """
+
+    Y: np.ndarray
+    snr: float
+    linear = True
+
+    @property
+    def dimension(self) -> int:
+        return len(self.Y)
+
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        return self.snr * (self.Y @ signal)
+
+    def feedback(self, signal: np.ndarray, earlier: np.ndarray, response: np.ndarray) -> np.ndarray:
+        return self.snr**2 * (earlier @ response)
+
+    def strength(self, V: np.ndarray) -> np.ndarray:
+        return self.snr**2 * (np.eye(len(V)) - V)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SymmetricTensor(Interaction):
+    r"""$B = Y w^{k-1}/(\Delta\sqrt{(k-1)!\, d^{k-1}})$, less $(k-1)\langle w, w_{old}\rangle^{k-2} R\, w_{old}/\Delta$.
+
+    `Y` is symmetric, of k dimensions d, with noise of variance $\Delta$ = `noise` on each entry.
+    """
+
+    Y: np.ndarray
+    noise: float
+
+    @property
+    def order(self) -> int:
+        return self.Y.ndim
+
+    @property
+    def dimension(self) -> int:
+        return len(self.Y)
+
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        field, vector = self.Y, signal[:, 0]
+        for _ in range(self.order - 1):
+            field = field @ vector
+        scale = self.noise * math.sqrt(math.factorial(self.order - 1)) * self.dimension ** ((self.order - 1) / 2)
+        return field[:, None] / scale
+
+    def feedback(self, signal: np.ndarray, earlier: np.ndarray, response: np.ndarray) -> np.ndarray:
+        product = float(np.vdot(signal, earlier)) / self.dimension
+        return (self.order - 1) * product ** (self.order - 2) / self.noise * (earlier @ response)
+
+    def strength(self, V: np.ndarray) -> np.ndarray:
+        return (1 - V) ** (self.order - 1) / self.noise

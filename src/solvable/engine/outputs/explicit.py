@@ -1,0 +1,151 @@
+r"""Outputs whose information is a closed function of one overlap: spikes in matrices and tensors, and latent variables.
+
+With q the overlap of a posterior mean, `information` I(q) and its primitive `entropy` Psi(q) = (1/2) int_0^q I are all
+that the curve of fixed points needs. Two members cover the models of low-rank inference [lesieur2017statistical]:
+
+    a spike seen through a symmetric tensor of order k, noise of unit strength      I = q^(k-1)
+    rows of a matrix that are a latent variable u times the unknown, plus noise     I = theta overlap_u(theta q)
+
+The second has a latent variable where labels would be: its posterior mean takes the place of the output function.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from solvable.engine.interactions import FieldDenoiser
+from solvable.engine.sides import BayesOutput, OutputStep
+from solvable.engine.signals.separable import precision_from_norm
+from solvable.priors import Prior
+
+_ROUNDING = 1e-14
+
+
+class Information(abc.ABC):
+    """What the curve of fixed points needs of an output: I and Psi over t = log(q / V), and their limits.
+
+    `gain_weak` is the limit of qhat / I at q -> 0: 0 when the first step already learns, infinite when no gain makes
+    q = 0 unstable. `sharp` says whether perfect recovery can be a fixed point; then `pinned_mass` is the limit of V I
+    at V -> 0, and `settled_entropy` that of Psi. `entropy_at_zero` is Psi where nothing is known.
+    """
+
+    @property
+    @abc.abstractmethod
+    def gain_weak(self) -> float: ...
+
+    @property
+    def sharp(self) -> bool:
+        return False
+
+    @property
+    def pinned_mass(self) -> float:
+        return 0.0
+
+    @property
+    def entropy_at_zero(self) -> float:
+        return 0.0
+
+    @property
+    def settled_entropy(self) -> float:
+        return float("nan")
+
+    @abc.abstractmethod
+    def log_information(self, t: np.ndarray) -> np.ndarray:
+        """log I."""
+
+    @abc.abstractmethod
+    def entropy(self, t: np.ndarray | float) -> np.ndarray:
+        """Psi."""
+
+    def relative_error(self, t: np.ndarray) -> np.ndarray:
+        """The estimated relative error of I: rounding, where it is a closed form."""
+        return np.full(np.shape(t), _ROUNDING)
+
+
+class ExplicitOutput(BayesOutput, Information):
+    """An output of one projection that is its own table."""
+
+    @property
+    def projections(self) -> int:
+        return 1
+
+    def information(self, V: Any) -> Any:
+        q = 1 - np.asarray(V, float)
+        with np.errstate(divide="ignore"):
+            return np.exp(self.log_information(np.log(q) - np.log1p(-q)))
+
+    @property
+    def settled_entropy(self) -> float:
+        return float(self.entropy(np.inf))
+
+
+@dataclasses.dataclass(frozen=True)
+class SpikeOutput(ExplicitOutput):
+    r"""A symmetric tensor of `order` k that holds the unknown: $I = q^{k-1}$, $\Psi = q^k/(2k)$, the gain $1/\Delta$.
+
+    For k = 2 any gain above one makes q = 0 unstable; for larger k none does. On data the field that the interaction
+    makes is the signal's at once: there is nothing between them.
+    """
+
+    order: int
+
+    @property
+    def gain_weak(self) -> float:
+        return 1.0 if self.order == 2 else float("inf")
+
+    def log_information(self, t: np.ndarray) -> np.ndarray:
+        return -(self.order - 1) * np.logaddexp(0.0, -np.asarray(t, float))
+
+    def entropy(self, t: np.ndarray | float) -> np.ndarray:
+        return expit(t) ** self.order / (2 * self.order)
+
+    def denoiser(self, y: Any) -> FieldDenoiser:
+        """The interaction takes the place of labels: it says how strong the field of an estimate should be."""
+        return FieldDenoiser(y)
+
+
+@dataclasses.dataclass(frozen=True)
+class LatentOutput(ExplicitOutput):
+    r"""Samples $x = \sqrt{\theta/d}\, u\, w^* + z$ with a latent u of law `prior` for each, $\theta$ = `snr`.
+
+    $I = \theta\, overlap_u(\theta q)$ and $\Psi = potential_u(\theta q)$. On data
+    $g = \sqrt\theta\, E[u | \Omega]$, whose derivative in $\Omega$ is positive: $\Omega$ is the projection of a
+    sample on the estimate, and $\sqrt\theta\,\Omega$ the field of u at precision $\theta q$.
+    """
+
+    prior: Prior
+    snr: float
+
+    @property
+    def gain_weak(self) -> float:
+        return 1 / self.snr**2 if self.snr > 0 else float("inf")
+
+    def log_information(self, t: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(self.snr * self.prior.overlap(self.snr * expit(np.asarray(t, float))))
+
+    def entropy(self, t: np.ndarray | float) -> np.ndarray:
+        return self.prior.potential(self.snr * expit(np.asarray(t, float)))
+
+    def denoiser(self, y: Any = None) -> LatentDenoiser:
+        return LatentDenoiser(self.prior, self.snr)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LatentDenoiser:
+    """The posterior mean of the latent variables, in the place of an output function; it needs no labels."""
+
+    prior: Prior
+    snr: float
+
+    def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
+        field = np.sqrt(self.snr) * Omega
+        mean, variance = self.prior.denoise(field, precision_from_norm(field)[0][0])
+        g = np.sqrt(self.snr) * mean
+        derivative = np.full((1, 1), self.snr * np.mean(variance))
+        return OutputStep(g, -derivative, strength=self.snr * np.mean(mean**2, keepdims=True))

@@ -1,0 +1,7 @@
+"""Low-rank inference: spiked matrices, tensors and covariances."""
+
+from __future__ import annotations
+
+from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
+
+__all__ = ["SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
