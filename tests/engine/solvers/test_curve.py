@@ -144,7 +144,7 @@ def test_free_entropy_grows_with_alpha_as_the_entropy_of_a_label_falls(model):
 def test_information_is_twice_the_slope_of_the_entropy(model):
     """dPsi/dq = I/2, along the table in t = log(q / V), dq/dt = q V."""
     evolution = curve_of(model)
-    t = np.linspace(-3.0, 6.0, 19)
+    t = np.linspace(-2.9, 5.9, 19)  # off the edges of the table's panels
     q, V = 1 / (1 + np.exp(-t)), 1 / (1 + np.exp(t))
     slope = (evolution.table.entropy(t + 1e-4) - evolution.table.entropy(t - 1e-4)) / 2e-4
     np.testing.assert_allclose(slope, np.exp(evolution.table.log_information(t)) * q * V / 2, rtol=2e-5)
