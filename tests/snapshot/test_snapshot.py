@@ -21,6 +21,8 @@ ROUNDING = 1e-8
 """Relative to the larger of one and the value: what every number may change by."""
 FIELD_ROUNDING = 1e-7
 """Relative: what order parameters, which have no error estimate of their own, may change by in addition to theirs."""
+FIELD_ZERO = 1e-14
+"""Order parameters below this are zero up to rounding, as those of a ridgeless fit to few samples."""
 SMALLEST = 1e-3
 """Metrics of runs below this are compared as if they were this large: an error of 1e-8 says that a run has stopped."""
 EXACT = ("verdict", "information_exponent", "leap_exponent", "generative_exponent", "symmetries", "sample_exponents")
@@ -87,7 +89,7 @@ def _predictions(case: Case, old: dict[str, Any], new: dict[str, Any]) -> list[s
     for name, value in old["order_parameters"].items():
         array = np.asarray(value, float)
         allowed = share.reshape(share.shape + (1,) * (array.ndim - share.ndim)) * _scale(array, share.ndim)
-        found += _close(name, value, new["order_parameters"].get(name), allowed)
+        found += _close(name, value, new["order_parameters"].get(name), allowed + FIELD_ZERO)
     return found
 
 
