@@ -1,8 +1,8 @@
 r"""A model that is two sides and an operator: Bayes-optimal learning, message passing and thresholds come with it.
 
-The model says what its labels are (`output_side`), what its unknowns are (`signal_side`), how many samples there are for
-each unknown (`gain`), and how a data set looks to message passing (`instance`). State evolution of the two sides is then
-solved by whichever solver suits them, and the loop of `amp` runs on the instance.
+The model says what its labels are (`output_side`), what its unknowns are (`signal_side`), how many samples there are
+for each unknown (`gain`), and how a data set looks to message passing (`instance`). State evolution of the two sides is
+then solved by whichever solver suits them, and the loop of `amp` runs on the instance.
 """
 
 from __future__ import annotations
