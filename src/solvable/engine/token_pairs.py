@@ -7,6 +7,8 @@ A sample is T tokens $x_a$ of dimension d. The scores of a symmetric S are
 of variance $(1 + \delta_{ab})|S|_F^2/d$. The features here are $Z_{ab}/\sqrt{1 + \delta_{ab}}$, or orthonormal
 combinations of these, so that all measurements of a sample have one variance. Nothing of size n d^2 is stored: both
 products are a product of all tokens with a d x d matrix. [boncoraglio2025bayes]
+
+Where keys and queries differ S is not symmetric, and every ordered pair is a feature (`OrderedPairs`).
 """
 
 from __future__ import annotations
@@ -85,3 +87,47 @@ class TokenPairs:
     def norms(self) -> np.ndarray:
         """The Frobenius norm of each feature, about sqrt(d/2)."""
         return self._norms if self._varying else np.full(self.samples, np.sqrt((self.size + 1) / 2))
+
+
+class OrderedPairs:
+    r"""An operator on the entries of a d x d matrix S: the scores of each token a of `X` (n, T, d),
+
+    $\sum_b P_{kb} (x_a^T S x_b - \delta_{ab} \mathrm{Tr}\, S)$ with orthonormal rows P (`basis`, k x T), divided by the
+    norms of their features. The trace is taken off because a mean feature would stand out of the noise.
+    """
+
+    def __init__(self, X: np.ndarray, basis: np.ndarray):
+        self.X, self.basis, self._keys = X, basis, np.matmul(basis, X)
+        squares = np.einsum("nad,nad->na", X, X), np.einsum("nkd,nkd->nk", self._keys, self._keys)
+        products = np.matmul(X, self._keys.transpose(0, 2, 1))
+        share = basis.T
+        self.norms = np.sqrt(
+            squares[0][:, :, None] * squares[1][:, None, :] + share * (X.shape[2] * share - 2 * products)
+        )
+
+    @property
+    def samples(self) -> int:
+        return self.norms.size
+
+    @property
+    def dimension(self) -> int:
+        return self.X.shape[2] ** 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the matrix."""
+        return self.X.shape[2], self.X.shape[2]
+
+    def forward(self, signal: np.ndarray) -> np.ndarray:
+        n, T, d = self.X.shape
+        S = signal.reshape(d, d)
+        products = (self.X.reshape(n * T, d) @ S).reshape(n, T, d)
+        scores = np.matmul(products, self._keys.transpose(0, 2, 1)) - self.basis.T * np.trace(S)
+        return (scores / self.norms).reshape(-1, 1)
+
+    def adjoint(self, residual: np.ndarray) -> np.ndarray:
+        n, T, d = self.X.shape
+        weights = residual.reshape(self.norms.shape) / self.norms
+        total = self.X.reshape(n * T, d).T @ np.matmul(weights, self._keys).reshape(n * T, d)
+        total.flat[:: d + 1] -= np.sum(weights * self.basis.T)
+        return total.reshape(-1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.models.attention.indexed import descent
 from solvable.models.attention.indexed.model import AttentionIndexed
 
-__all__ = ["AttentionIndexed"]
+__all__ = ["AttentionIndexed", "descent"]

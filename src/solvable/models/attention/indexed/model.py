@@ -1,12 +1,14 @@
 r"""Attention-indexed models: one attention layer of extensive rank, seen through its attention matrix.
 
 The scores of T tokens $x_a \sim N(0, I_d)$ are $h_{ab} = (x_a^T S x_b - \delta_{ab} \mathrm{Tr}\, S)/\sqrt d$ with
-$S = W W^T/\sqrt{pd}$, W of d x p independent N(0, 1) entries, p = rho d; a label is a function of them. The posterior mean
-of S given n = alpha d^2 labels is as good as that given $S + Z/\sqrt{\hat q}$, Z a Gaussian symmetric matrix, where
+$S = W W^T/\sqrt{pd}$, W of d x p independent N(0, 1) entries, p = rho d; a label is a function of them. The posterior
+mean of S given n = alpha d^2 labels is as good as that given $S + Z/\sqrt{\hat q}$, Z a Gaussian symmetric matrix, with
 
     qhat = 2 alpha E sum_{a<=b} (1 + delta_ab) g_ab^2,        estimation error = V = mmse(1 / qhat),
 
-the sum being the information of a label at $h_{ab} \sim N(\omega_{ab}, (1 + \delta_{ab}) V)$: (T^2 + T - 2)/(2V) for softmax.
+the sum being the information of a label at $h_{ab} \sim N(\omega_{ab}, (1 + \delta_{ab}) V)$: for softmax it is
+$(T^2 + T - 2)/(2V)$. With untied keys and queries $S = U V^T/\sqrt{pd}$ is not symmetric, and a softmax label is
+T (T - 1) measurements of its d^2 entries: the model of a bilinear sequence at $\alpha T(T - 1)$.
 [boncoraglio2025bayes]
 """
 
@@ -31,11 +33,12 @@ from solvable.engine.operators import PackedFeatures
 from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
 from solvable.engine.sides import BayesOutput
 from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
+from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.solvers.base import FixedPoints, Thresholds
-from solvable.engine.token_pairs import TokenPairs, pairs
+from solvable.engine.token_pairs import OrderedPairs, TokenPairs, pairs
 from solvable.engine.two_sided import Instance, TwoSided
 from solvable.models.attention.indexed.hardmax import HardmaxOutput, sample_information
-from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible
+from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible, visible_of_row
 from solvable.spectra import MarchenkoPastur
 
 OUTPUTS = ("softmax", "hardmax")
@@ -58,6 +61,7 @@ class AttentionIndexed(TwoSided):
     - `output`: `"softmax"` for $softmax(\beta h)$, row by row, or `"hardmax"` for the token with the largest score in
       each row (T = 2).
     - `beta`: the inverse temperature of the softmax, which does not change what can be learned.
+    - `tied`: whether keys and queries are the same; if not, $S = U V^T/\sqrt{pd}$ of two independent layers (softmax).
     """
 
     axes = (Axis("alpha", "n/d^2"),)
@@ -74,35 +78,44 @@ class AttentionIndexed(TwoSided):
     tokens: int = eqx.field(static=True)
     output: str = eqx.field(static=True)
     beta: float
+    tied: bool = eqx.field(static=True)
 
-    def __init__(self, rho: float, tokens: int, output: str = "softmax", beta: float = 1.0):
+    def __init__(self, rho: float, tokens: int, output: str = "softmax", beta: float = 1.0, tied: bool = True):
         self.rho = real_number("rho", rho, "a positive number, the rank over the dimension", lambda x: x > 0)
         self.tokens = check_count("tokens", tokens, least=2)
         if output not in OUTPUTS:
             raise bad_parameter("output", output, " or ".join(repr(name) for name in OUTPUTS))
         if output == "hardmax" and self.tokens > 2:
             raise bad_parameter("tokens", tokens, "2 for hardmax")
-        self.output = output
+        if not isinstance(tied, bool) or (output == "hardmax" and not tied):
+            raise bad_parameter("tied", tied, "True for hardmax" if output == "hardmax" else "True or False")
+        self.output, self.tied = output, tied
         self.beta = real_number("beta", beta, "a positive number", lambda x: x > 0)
 
     @property
     def measurements(self) -> int:
-        """The number of linear measurements that a softmax label is, T (T + 1)/2 - 1."""
-        return self.tokens * (self.tokens + 1) // 2 - 1
+        """The number of linear measurements that a softmax label is, T (T + 1)/2 - 1, or untied T (T - 1)."""
+        T = self.tokens
+        return T * (T + 1) // 2 - 1 if self.tied else T * (T - 1)
 
     def gain(self, **axes: Any) -> Any:
-        """Labels for each of the d^2/2 unknowns; for softmax, linear measurements."""
-        return 2 * axes["alpha"] * (self.measurements if self.output == "softmax" else 1)
+        """Labels for each of the d^2/2 unknowns, or untied d^2; for softmax, linear measurements."""
+        return axes["alpha"] * self._share * (self.measurements if self.output == "softmax" else 1)
 
-    def signal_side(self) -> EigenvalueSignal:
-        return EigenvalueSignal(MarchenkoPastur(self.rho))
+    @property
+    def _share(self) -> int:
+        """d^2 over the number of unknowns."""
+        return 2 if self.tied else 1
+
+    def signal_side(self) -> EigenvalueSignal | SingularValueSignal:
+        return EigenvalueSignal(MarchenkoPastur(self.rho)) if self.tied else SingularValueSignal(float(self.rho), 1.0)
 
     def output_side(self) -> BayesOutput:
         return GaussianOutput(0.0) if self.output == "softmax" else HardmaxOutput(float(self.rho))
 
     def prediction(self, points: FixedPoints) -> Prediction:
         V, qhat, error = points.variance[:, 0, 0], points.field[:, 0, 0], points.uncertainty
-        power = 1 + float(self.rho)
+        power = 1 + float(self.rho) if self.tied else 1.0
         metrics = cosines(power - V, power - V, power)
         return Prediction(
             metrics=metrics | {"estimation_error": V},
@@ -125,15 +138,17 @@ class AttentionIndexed(TwoSided):
         count = max(1.0, axes["alpha"] * float(d) ** 2)
         check_memory(8.0 * count * T * (3 * d + T), f"{count:.4g} samples of {T} tokens of size {d}", "d", d)
         W = rng.standard_normal((d, p))
-        S = W @ W.T / math.sqrt(p * d)
+        S = W @ (W if self.tied else rng.standard_normal((d, p))).T / math.sqrt(p * d)
         X = rng.standard_normal((round(count), T, d))
-        h = scores(X, S)
+        h = scores(X, S) if self.tied else np.matmul(X @ S, X.transpose(0, 2, 1)) / math.sqrt(d)
         if self.output == "softmax":
             return AttentionData(X, log_softmax(float(self.beta) * h), S)
         return AttentionData(X, np.sign(np.stack([h[:, 0, 0], h[:, 1, 1]], 1) - h[:, 0, 1:]), S)
 
     def instance(self, data: AttentionData) -> Instance:
-        signal, d = self.signal_side(), data.X.shape[2]
+        if not self.tied:
+            return self._untied(data)
+        signal, d = EigenvalueSignal(MarchenkoPastur(self.rho)), data.X.shape[2]
         linear = self.output == "softmax"
         features = TokenPairs(data.X, visible(self.tokens)) if linear else TokenPairs(data.X, varying=False)
         operator = PackedFeatures(features)
@@ -159,6 +174,21 @@ class AttentionIndexed(TwoSided):
             details=details,
         )
 
+    def _untied(self, data: AttentionData) -> Instance:
+        """A label shows each row of scores up to its mean. The trace of S is their mean over samples."""
+        d, rows = data.X.shape[2], visible_of_row(self.tokens)
+        operator = OrderedPairs(data.X, rows)
+        seen = np.matmul(data.y / float(self.beta), rows.T)
+        seen -= rows.T * np.sum(seen * rows.T) / (len(seen) * np.sum(rows**2))
+        y = d * seen / operator.norms
+        return Instance(
+            operator,
+            GaussianLabels(y.reshape(-1, 1), 0.0, scattered=True),
+            SingularValueSignal(float(self.rho), 1.0).denoiser(operator),
+            start=lambda rng: np.zeros((d * d, 1)),
+            estimate=lambda w: w.reshape(d, d) / math.sqrt(d),
+        )
+
     def scores(self, estimate: np.ndarray, data: AttentionData, rng: np.random.Generator) -> dict[str, float]:
         error = float(np.sum((estimate - data.truth) ** 2) / len(data.truth))
         return {**cosines_of(estimate, data.truth), "estimation_error": error}
@@ -181,8 +211,6 @@ def attention_thresholds(model: AttentionIndexed) -> Thresholds:
     """
     rho = float(model.rho)
     if model.output == "softmax":
-        narrow = rho / (2 * model.measurements)
-        return Thresholds(
-            strong_recovery=model.signal_side().dimension / (2 * model.measurements), narrow_weak_recovery=narrow
-        )
+        count = model.measurements * (2 if model.tied else 1)
+        return Thresholds(strong_recovery=model.signal_side().dimension / count, narrow_weak_recovery=rho / count)
     return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))

@@ -31,6 +31,12 @@ def visible(T: int) -> np.ndarray:
     return complement((hidden / np.linalg.norm(hidden))[:, None]).T
 
 
+@functools.cache
+def visible_of_row(T: int) -> np.ndarray:
+    """Orthonormal rows (T - 1, T) of what a row of scores shows, where nothing is symmetric: all but its mean."""
+    return complement(np.full((T, 1), T**-0.5)).T
+
+
 def measurements(log_y: np.ndarray, beta: float) -> np.ndarray:
     """The visible scores of labels whose logarithms are `log_y` (n, T, T), (n, k)."""
     T = log_y.shape[-1]
