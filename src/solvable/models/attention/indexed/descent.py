@@ -69,7 +69,7 @@ def _descended(X: Any, y: Any, W: np.ndarray, beta: float, learner: GradientDesc
         count = min(_CHECK, int(learner.max_steps) - steps)
         weights, state, loss = _steps(X, y, weights, state, beta, float(learner.step), count)
         steps, now = steps + count, float(loss)
-        if now <= tolerance or abs(before - now) <= tolerance * before:
+        if now <= tolerance or before * (1 - tolerance) <= now <= before:
             return np.asarray(weights), steps, True
         before = now
     return np.asarray(weights), steps, False
