@@ -127,10 +127,6 @@ class HardmaxLabels:
     always: float | np.ndarray = 0.0
     """The part of the scores that is always known, (3 n, 1)."""
 
-    def beside(self, always: np.ndarray) -> HardmaxLabels:
-        """The same where a part of the scores is always known."""
-        return dataclasses.replace(self, always=always)
-
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
         v = float(V[0, 0])
         scale = np.array([np.sqrt(2.0), 1.0, np.sqrt(2.0)])

@@ -37,7 +37,7 @@ from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.solvers.base import FixedPoints, Thresholds
 from solvable.engine.token_pairs import OrderedPairs, TokenPairs, pairs
 from solvable.engine.two_sided import Instance, TwoSided
-from solvable.models.attention.indexed.hardmax import HardmaxOutput, sample_information
+from solvable.models.attention.indexed.hardmax import HardmaxLabels, HardmaxOutput, sample_information
 from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible, visible_of_row
 from solvable.spectra import MarchenkoPastur
 
@@ -160,7 +160,7 @@ class AttentionIndexed(TwoSided):
             y = (measurements(data.y, float(self.beta)).reshape(-1, 1) - always) / unit
             output = GaussianLabels(y, 0.0, scattered=True)
         else:
-            output = self.output_side().denoiser(data.y).beside(always / unit)
+            output = HardmaxLabels(data.y, always / unit)
 
         def details(report: AMPReport) -> dict[str, Any]:
             return {"effective_noise": denoiser.effective_noise(float(report.A[0, 0]))}
