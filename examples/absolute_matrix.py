@@ -15,10 +15,10 @@ class AbsoluteMatrix(TwoSided):
     axes, scaling = (sv.Axis("alpha", "n/d^2"),), "n = alpha d^2"
     spectrum: sv.spectra.Law
 
-    def output(self):
+    def output_side(self):
         return PosteriorOutput(sv.channels.Absolute())
 
-    def signal(self):
+    def signal_side(self):
         return EigenvalueSignal(self.spectrum)
 
     def gain(self, **axes):
@@ -34,4 +34,4 @@ class AbsoluteMatrix(TwoSided):
         return Data(operator, np.abs(operator.forward(w)[:, 0]), w)
 
     def instance(self, data):
-        return Instance(data.X, self.output().denoiser(data.y), self.signal().denoiser(data.X))
+        return Instance(data.X, self.output_side().denoiser(data.y), self.signal_side().denoiser(data.X))

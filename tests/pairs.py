@@ -9,6 +9,7 @@ INDEX, SEVERAL = sv.MultiIndex("abs(z)", noise=0.1), sv.MultiIndex("sign(z1*z2)"
 TANH = sv.MultiIndex("tanh(z)")
 NETWORK, SENSING = sv.QuadraticNetwork(0.5, noise=0.2), sv.MatrixSensing([0.0, 1.0, 3.0], noise=0.2)
 BILINEAR = sv.BilinearSequence(0.5, noise=0.2)
+ATTENTION = sv.AttentionIndexed(0.5, 3)
 OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, 0.0, 5.0))
 HUBER, LOGISTIC, LASSO = sv.ERM("huber:0.8", 0.1), sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
 SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
@@ -39,6 +40,10 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "sensing, AMP": (SENSING, sv.AMP(), (0.0, 0.1, 0.5)),
     "sensing, nuclear": (SENSING, sv.NuclearNorm(0.1), (0.0, 0.1, 0.5)),
     "sensing, lazy": (SENSING, sv.Lazy(0.1), (0.0, 0.1, 0.5)),
+    "attention, Bayes": (ATTENTION, sv.BayesOptimal(), (0.0, 0.02, 0.05)),
+    "attention, AMP": (ATTENTION, sv.AMP(), (0.0, 0.02, 0.05)),
+    "attention, descent": (ATTENTION, sv.GradientDescent(runs=2), (0.0, 0.02, 0.05)),
+    "hardmax, Bayes": (sv.AttentionIndexed(0.5, 2, "hardmax"), sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from solvable.core.errors import TimeLimitError as TimeLimitError
     from solvable.core.learners import AMP as AMP
     from solvable.core.learners import BayesOptimal as BayesOptimal
+    from solvable.core.learners import GradientDescent as GradientDescent
     from solvable.core.learners import Spectral as Spectral
     from solvable.core.model import Data as Data
     from solvable.core.model import Learner as Learner
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from solvable.lab.study.run import study as study
     from solvable.lab.sweep.gather import open as open
     from solvable.lab.sweep.verb import sweep as sweep
+    from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.models.index.dynamics import BatchGD as BatchGD
@@ -53,7 +55,6 @@ if TYPE_CHECKING:
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
     from solvable.models.matrix import BilinearSequence as BilinearSequence
-    from solvable.models.matrix import GradientDescent as GradientDescent
     from solvable.models.matrix import Lazy as Lazy
     from solvable.models.matrix import MatrixSensing as MatrixSensing
     from solvable.models.matrix import NuclearNorm as NuclearNorm
@@ -81,7 +82,7 @@ _HOMES = {
         "TargetError",
         "TimeLimitError",
     ),
-    "solvable.core.learners": ("AMP", "BayesOptimal", "Spectral"),
+    "solvable.core.learners": ("AMP", "BayesOptimal", "GradientDescent", "Spectral"),
     "solvable.core.model": ("Data", "Learner", "Model", "Stream"),
     "solvable.core.registry": ("simulation", "theory", "thresholds_of"),
     "solvable.core.results": ("Outcome", "Prediction"),
@@ -93,11 +94,11 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
+    "solvable.models.attention": ("AttentionIndexed",),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (
         "BilinearSequence",
-        "GradientDescent",
         "Lazy",
         "MatrixSensing",
         "NuclearNorm",

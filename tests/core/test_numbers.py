@@ -40,6 +40,7 @@ EXAMPLES = {
     sv.SpikedMatrix: {"snr": 1.2},
     sv.SpikedTensor: {"order": 3, "noise": 0.2},
     sv.SpikedCovariance: {"snr": 1.5},
+    sv.AttentionIndexed: {"rho": 0.5, "tokens": 2},
     sv.Spectral: {},
     sv.ERM: {"penalty": 0.1},
     sv.NuclearNorm: {"width": 0.5},

@@ -28,7 +28,7 @@ FINER = 1.6
 
 def one_overlap(model, learner, alpha: float, found) -> dict[str, float]:
     """The fixed point of one projection, without the table of the curve."""
-    qhat, signal = found.order_parameters["qhat"], model.signal()
+    qhat, signal = found.order_parameters["qhat"], model.signal_side()
     if not 0 < qhat < np.inf:
         return {}
 
@@ -74,7 +74,7 @@ def spectral(model, learner, alpha: float, found) -> dict[str, float]:
 
 def matrix_bayes(model, learner, alpha: float, found) -> dict[str, float]:
     """The fixed point with twice the nodes on each interval of the spectrum."""
-    signal, gain, noise = model.signal(), float(model.gain(alpha=alpha)), model.output().noise
+    signal, gain, noise = model.signal_side(), float(model.gain(alpha=alpha)), model.output_side().noise
     unit = getattr(signal, "variance", 1.0)
     D = found.order_parameters["effective_noise"]
     if not 0 < D < np.inf:

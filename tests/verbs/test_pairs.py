@@ -47,7 +47,7 @@ def test_the_residual_of_a_minimiser_is_what_one_more_step_changes():
     m, q, V = (found.order_parameters[name] for name in ("m", "q", "V"))
     x = np.array([m / np.sqrt(q), np.log(q), np.log(V)])
     with jax.enable_x64(True):
-        risk = Evolution(model.likelihood().with_loss(learner.loss), model.signal().with_penalty(learner.penalty))
+        risk = Evolution(model.likelihood().with_loss(learner.loss), model.signal_side().with_penalty(learner.penalty))
         change = np.max(np.abs(np.asarray(step(x, risk, 0.5)) - x))
         away = np.max(np.abs(np.asarray(step(x + 1e-3, risk, 0.5)) - (x + 1e-3)))
     assert change <= 10 * found.residual + 1e-14 and found.residual <= 10 * change + 1e-14

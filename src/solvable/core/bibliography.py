@@ -120,6 +120,12 @@ BIBLIOGRAPHY = {
         1997,
         "Indiana Univ. Math. J. 46, 705",
     ),
+    "boncoraglio2025bayes": Publication(
+        "Boncoraglio, Troiani, Erba, Zdeborová",
+        "Bayes optimal learning of attention-indexed models",
+        2025,
+        "NeurIPS, arXiv:2506.01582",
+    ),
     "bun2016rotational": Publication(
         "Bun, Allez, Bouchaud, Potters",
         "Rotational invariant estimator for general noisy matrices",

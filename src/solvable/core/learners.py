@@ -61,3 +61,24 @@ class Spectral(Learner):
     def __check_init__(self):
         if self.kind not in ("symmetric", "asymmetric"):
             raise bad_parameter("kind", self.kind, "'symmetric' or 'asymmetric'")
+
+
+class GradientDescent(Learner):
+    """Full-batch gradient descent on a network of the teacher's width, from random weights, without penalty.
+
+    `runs` independent starts are made on the same data and their predictions averaged. Each run takes steps of size
+    `step`, until the mean squared residual is below `tolerance`, or falls by a smaller share than that in a step, or
+    after `max_steps`. Quadratic networks descend a quarter of the sum of squares by plain steps, halved whenever the
+    loss would rise; attention layers descend the squares of the labels' errors by Adam.
+    """
+
+    runs: int = 1
+    step: float = 0.1
+    max_steps: int = eqx.field(default=10_000, static=True)
+    tolerance: float = 1e-6
+
+    def __check_init__(self):
+        for name in ("runs", "max_steps"):
+            check_count(name, getattr(self, name), least=1)
+        for name in ("step", "tolerance"):
+            real_number(name, getattr(self, name), "a positive number", lambda x: x > 0)

@@ -102,6 +102,13 @@ class Dense:
         return (residual.T @ self.X).T
 
 
+class OnMatrices(Protocol):
+    """An operator on the entries of matrices of one shape."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+
 @dataclasses.dataclass(frozen=True)
 class DenseOnMatrices(Dense):
     """The same on the entries of matrices of a given `shape`, row by row."""

@@ -154,6 +154,9 @@ class Signal(abc.ABC):
 class BayesOutput(Output):
     """Labels read by their posterior under the true law, whose three averages are one."""
 
+    monotone: bool = False
+    """Whether the fixed point is known to be unique for every signal it is used with, so that a bracket holds it."""
+
     def average(self, state: Overlap) -> Field:
         return Field.bayes(self.information(state.V))
 

@@ -1,8 +1,8 @@
 r"""A model that is two sides and an operator: Bayes-optimal learning, message passing and thresholds come with it.
 
-The model says what its labels are (`output`), what its unknowns are (`signal`), how many samples there are for each
-unknown (`gain`), and how a data set looks to message passing (`instance`). State evolution of the two sides is then
-solved by whichever solver suits them, and the loop of `amp` runs on the instance.
+The model says what its labels are (`output_side`), what its unknowns are (`signal_side`), how many samples there are
+for each unknown (`gain`), and how a data set looks to message passing (`instance`). State evolution of the two sides is
+then solved by whichever solver suits them, and the loop of `amp` runs on the instance.
 """
 
 from __future__ import annotations
@@ -110,11 +110,11 @@ class TwoSided(Model):
     """The base of models that are two sides and an operator."""
 
     @abc.abstractmethod
-    def output(self) -> BayesOutput:
+    def output_side(self) -> BayesOutput:
         """What the labels say of the projections: a posterior under the true law."""
 
     @abc.abstractmethod
-    def signal(self) -> BayesSignal:
+    def signal_side(self) -> BayesSignal:
         """What is known of the unknowns, each of unit variance: a posterior mean under the true law."""
 
     @abc.abstractmethod
@@ -123,7 +123,7 @@ class TwoSided(Model):
 
     def likelihood(self) -> Likelihood:
         """P(y|z) of labels of one projection, for learners that minimise a loss."""
-        return self.output().likelihood()
+        return self.output_side().likelihood()
 
     def gain(self, **axes: Any) -> Any:
         """Samples for each unknown; proportional to the model's first axis."""
@@ -131,11 +131,11 @@ class TwoSided(Model):
 
     def evolution(self) -> Evolution:
         """State evolution of message passing, step by step."""
-        return Evolution(self.output(), self.signal())
+        return Evolution(self.output_side(), self.signal_side())
 
     def solver(self) -> Solver:
         """The fixed points of state evolution; equal sides share one."""
-        return _solver(self.output(), self.signal())
+        return _solver(self.output_side(), self.signal_side())
 
     def prediction(self, points: FixedPoints) -> Prediction:
         """The metrics at fixed points of one overlap, weights of unit variance: overlap q and estimation error V."""
@@ -154,7 +154,7 @@ class TwoSided(Model):
 
     def knowing_nothing(self) -> Prediction:
         """The metrics without samples: a posterior mean does not have larger errors."""
-        return self.prediction(FixedPoints.nothing(self.output().projections))
+        return self.prediction(FixedPoints.nothing(self.output_side().projections))
 
     def ranges(self, learner: Learner) -> dict[str, Range]:
         """A posterior mean has its overlap, or the eigenvalues of it, between 0 and 1, and errors up to those without

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from solvable.models import index, lowrank, matrix
+from solvable.models import attention, index, lowrank, matrix
 
-__all__ = ["index", "lowrank", "matrix"]
+__all__ = ["attention", "index", "lowrank", "matrix"]

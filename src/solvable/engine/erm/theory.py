@@ -58,7 +58,7 @@ def empirical_risk(model: TwoSided, learner: ERM, **axes: np.ndarray) -> Predict
     if isinstance(learner.loss, Square) and isinstance(learner.penalty, Ridge):
         points = least_squares((known.label_slope, known.label_scatter), learner.penalty.strength, alpha)
     else:
-        risk = Evolution(labels.with_loss(learner.loss), model.signal().with_penalty(learner.penalty))
+        risk = Evolution(labels.with_loss(learner.loss), model.signal_side().with_penalty(learner.penalty))
         points = _solved(risk, labels, known, alpha)
     found = _report(points, known, learner.loss.margin, isinstance(learner.penalty, Lasso))
     metrics, order, uncertainty = ({name: part[name] for name in NAMES if name in part} for part in found)

@@ -61,7 +61,7 @@ def erm_thresholds(model: TwoSided, learner: ERM) -> dict[str, float]:
         return {"separability": separability(labels) / unit}
     found = {"interpolation": 1.0 / unit}
     if isinstance(learner.penalty, Lasso) and labels.noiseless_linear:
-        weight, mean, variance = model.signal().with_penalty(learner.penalty).mixture
+        weight, mean, variance = model.signal_side().with_penalty(learner.penalty).mixture
         found["recovery"] = lasso_recovery(float(weight[(mean != 0) | (variance > 0)].sum())) / unit
     return found
 

@@ -13,7 +13,7 @@ import functools
 import numpy as np
 
 from solvable.core.precision import float64
-from solvable.engine.operators import DenseOnMatrices
+from solvable.engine.operators import OnMatrices
 from solvable.engine.sides import SignalStep
 from solvable.engine.signals.separable import precision_from_norm
 from solvable.engine.signals.spectral import SpectralSignal
@@ -60,7 +60,7 @@ class SingularValueSignal(SpectralSignal):
         error = np.minimum(np.abs(by_score - by_square), lost)
         return np.where(kappa < 1, by_score, by_square), np.where(kappa < 1, 1 - by_score, learned), error
 
-    def denoiser(self, operator: DenseOnMatrices) -> SingularValueDenoiser:
+    def denoiser(self, operator: OnMatrices) -> SingularValueDenoiser:
         return SingularValueDenoiser(self, operator.shape)
 
 

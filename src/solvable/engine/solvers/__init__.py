@@ -18,7 +18,7 @@ __all__ = ["Bracket", "Continuation", "Curve", "FixedPoints", "Solver", "solver_
 def solver_for(output: BayesOutput, signal: BayesSignal) -> Solver:
     """The solver that suits two sides: r x r overlaps are continued, a single one has an explicit curve, and that of
     linear labels needs no table."""
-    if isinstance(output, GaussianOutput):
+    if isinstance(output, GaussianOutput) or output.monotone:
         return Bracket(output, signal)
     if isinstance(output, ExplicitOutput):
         return Curve(output, signal)

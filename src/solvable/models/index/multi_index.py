@@ -126,10 +126,10 @@ class MultiIndex(TwoSided):
             )
         return channel_of(self.named_channel or self.target, components=self.components)
 
-    def output(self) -> PosteriorOutput:
+    def output_side(self) -> PosteriorOutput:
         return PosteriorOutput(self.channel)
 
-    def signal(self) -> SeparableSignal:
+    def signal_side(self) -> SeparableSignal:
         return SeparableSignal(self.prior, self.projections)
 
     def likelihood(self) -> Likelihood:
@@ -158,9 +158,9 @@ class MultiIndex(TwoSided):
                 return None
 
         operator = Dense(data.X)
-        signal = self.signal().denoiser(operator)
+        signal = self.signal_side().denoiser(operator)
         floor = _smallest_variance(channel, len(data.y))
-        output = self.output().denoiser(data.y)
+        output = self.output_side().denoiser(data.y)
         return Instance(operator, output, signal, r, floor, spectral=spectral, details=details)
 
     def prediction(self, points: FixedPoints) -> Prediction:

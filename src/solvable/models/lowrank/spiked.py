@@ -63,9 +63,9 @@ class Spiked(TwoSided):
     prior: eqx.AbstractVar[Prior]
 
     @abc.abstractmethod
-    def output(self) -> ExplicitOutput: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+    def output_side(self) -> ExplicitOutput: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
-    def signal(self) -> SeparableSignal:
+    def signal_side(self) -> SeparableSignal:
         return SeparableSignal(self.prior)
 
     def hides_sign(self) -> bool:
@@ -78,7 +78,7 @@ class SelfInteracting(Spiked):
     axes = ()
 
     @abc.abstractmethod
-    def output(self) -> SpikeOutput: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+    def output_side(self) -> SpikeOutput: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
     @abc.abstractmethod
     def interaction(self, data: SpikeData) -> Interaction:
@@ -86,7 +86,7 @@ class SelfInteracting(Spiked):
 
     def instance(self, data: SpikeData) -> Instance:
         operator = self.interaction(data)
-        return Instance(operator, self.output().denoiser(operator), self.signal().denoiser(operator))
+        return Instance(operator, self.output_side().denoiser(operator), self.signal_side().denoiser(operator))
 
 
 class SpikedMatrix(SelfInteracting):
@@ -108,7 +108,7 @@ class SpikedMatrix(SelfInteracting):
         self.snr = real_number("snr", snr, "finite and not negative", lambda x: x >= 0)
         self.prior = as_prior(prior)
 
-    def output(self) -> SpikeOutput:
+    def output_side(self) -> SpikeOutput:
         return SpikeOutput(2)
 
     def gain(self, **axes: Any) -> Any:
@@ -149,7 +149,7 @@ class SpikedTensor(SelfInteracting):
         self.noise = checked_variance(noise)
         self.prior = as_prior(prior)
 
-    def output(self) -> SpikeOutput:
+    def output_side(self) -> SpikeOutput:
         return SpikeOutput(int(self.order))
 
     def gain(self, **axes: Any) -> Any:
@@ -197,12 +197,12 @@ class SpikedCovariance(Spiked):
         self.prior = as_prior(prior)
         self.latent = as_prior(latent, name="latent")
 
-    def output(self) -> LatentOutput:
+    def output_side(self) -> LatentOutput:
         return LatentOutput(self.latent, float(self.snr))
 
     def instance(self, data: SampleData) -> Instance:
         operator = Dense(data.X)
-        return Instance(operator, self.output().denoiser(), self.signal().denoiser(operator))
+        return Instance(operator, self.output_side().denoiser(), self.signal_side().denoiser(operator))
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> SampleData:
         """A spike with |w*|^2 = d, and n = round(alpha d) samples (at least one) with latent variables."""

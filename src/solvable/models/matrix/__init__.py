@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from solvable.models.matrix import recovery
+from solvable.models.matrix import gradient_descent, recovery
 from solvable.models.matrix.bilinear_sequence import BilinearSequence
-from solvable.models.matrix.gradient_descent import GradientDescent
 from solvable.models.matrix.lazy import Lazy
 from solvable.models.matrix.model import MatrixSensing, QuadraticNetwork
 from solvable.models.matrix.nuclear import convex
@@ -12,11 +11,11 @@ from solvable.models.matrix.nuclear.theory import NuclearNorm
 
 __all__ = [
     "BilinearSequence",
-    "GradientDescent",
     "Lazy",
     "MatrixSensing",
     "NuclearNorm",
     "QuadraticNetwork",
     "convex",
+    "gradient_descent",
     "recovery",
 ]

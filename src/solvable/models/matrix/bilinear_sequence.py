@@ -91,10 +91,10 @@ class BilinearSequence(TwoSided):
         y = X @ S.ravel() + np.sqrt(float(self.noise)) * rng.standard_normal(n)
         return BilinearData(X, y, S, r)
 
-    def output(self) -> GaussianOutput:
+    def output_side(self) -> GaussianOutput:
         return GaussianOutput(float(self.noise))
 
-    def signal(self) -> SingularValueSignal:
+    def signal_side(self) -> SingularValueSignal:
         return SingularValueSignal(float(self.rho), float(self.beta))
 
     def prediction(self, points: FixedPoints) -> Prediction:
@@ -113,7 +113,7 @@ class BilinearSequence(TwoSided):
 
         return Instance(
             operator,
-            self.output().denoiser(data.y),
+            self.output_side().denoiser(data.y),
             SingularValueSignal(data.rank / d, L / d).denoiser(operator),
             start=lambda rng: np.zeros((d * L, 1)),
             estimate=lambda w: w.reshape(d, L),

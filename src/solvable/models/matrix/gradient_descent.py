@@ -11,38 +11,16 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-import equinox as eqx
 import numpy as np
 
-from solvable.core.checks import check_count, real_number
 from solvable.core.errors import NotSimulable, NotSolvable
-from solvable.core.model import Learner
+from solvable.core.learners import GradientDescent
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
-from solvable.engine.cosines import cosines
 from solvable.engine.operators import Features
+from solvable.engine.posterior_samples import averaged_samples
 from solvable.models.matrix.model import MatrixData, MatrixModel, errors
 from solvable.spectra import MarchenkoPastur
-
-
-class GradientDescent(Learner):
-    """Full-batch gradient descent on a network of the teacher's width, from random weights, without penalty.
-
-    `runs` independent starts are made on the same data and their predictions averaged. Each run takes steps of size
-    `step` on a quarter of the sum of squares, halved whenever the loss would rise, until the mean squared residual is
-    below `tolerance`, or falls by a smaller share than that in a step, or after `max_steps`.
-    """
-
-    runs: int = 1
-    step: float = 0.1
-    max_steps: int = eqx.field(default=10_000, static=True)
-    tolerance: float = 1e-6
-
-    def __check_init__(self):
-        for name in ("runs", "max_steps"):
-            check_count(name, getattr(self, name), least=1)
-        for name in ("step", "tolerance"):
-            real_number(name, getattr(self, name), "a positive number", lambda x: x > 0)
 
 
 @theory(MatrixModel, GradientDescent, references=("maillard2024bayes",))
@@ -59,21 +37,9 @@ def averaged_descent(model: MatrixModel, learner: GradientDescent, alpha: np.nda
             "it can be simulated with noise."
         )
     best = model.prediction(model.solver().optimal(model.gain(alpha=alpha)))
-    factor = 1 + 1 / int(learner.runs)
-    q, error = best.metrics["squared_overlap"], best.uncertainty["squared_overlap"]
-    own, lower = (_sampled(part, int(learner.runs)) for part in (q, np.maximum(q - error, 0.0)))
-    own_error = {name: own[name] - lower[name] for name in own}
+    found = averaged_samples(best, int(learner.runs))
     zero = {"training_error": np.zeros_like(alpha)}  # samples of the posterior without noise fit every label
-    return dataclasses.replace(
-        best,
-        metrics={name: factor * value for name, value in best.metrics.items()} | own | zero,
-        uncertainty={name: factor * value for name, value in best.uncertainty.items()} | own_error | zero,
-    )
-
-
-def _sampled(q: np.ndarray, K: int) -> dict[str, np.ndarray]:
-    """The cosines of the mean of K samples of a posterior whose mean has the square q, that of the truth being 1."""
-    return cosines(q, q + (1 - q) / K, 1.0)
+    return dataclasses.replace(found, metrics=found.metrics | zero, uncertainty=found.uncertainty | zero)
 
 
 @simulation(MatrixModel, GradientDescent, references=("maillard2024bayes",))

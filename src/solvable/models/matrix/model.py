@@ -106,16 +106,16 @@ class MatrixModel(TwoSided):
         """Samples for each of the d^2/2 unknowns."""
         return 2 * axes["alpha"]
 
-    def signal(self) -> EigenvalueSignal:
+    def signal_side(self) -> EigenvalueSignal:
         return _kept(EigenvalueSignal(self.law))
 
-    def output(self) -> GaussianOutput:
+    def output_side(self) -> GaussianOutput:
         r"""The variance of $\mathrm{Tr}[G (A^* - m I)]$ is $2\sigma^2$, which is the unit of the noise."""
-        return GaussianOutput(float(self.noise) / (2 * self.signal().variance))
+        return GaussianOutput(float(self.noise) / (2 * self.signal_side().variance))
 
     def prediction(self, points: FixedPoints) -> Prediction:
         factors = {"estimation_error": 1.0, "generalization_error": 2.0}
-        return posterior_mean(points, self.signal().variance, float(self.law.second_moment), factors)
+        return posterior_mean(points, self.signal_side().variance, float(self.law.second_moment), factors)
 
     def instance(self, data: MatrixData) -> Instance:
         """Each sample is divided by $u_\\mu$, so that z has unit variance: (y - m Tr G)/u = z + noise of noise/u^2.
@@ -123,7 +123,7 @@ class MatrixModel(TwoSided):
         A run adds to its `details` the `effective_noise` D that is left on A*, and the `expected_error` that its
         residuals imply.
         """
-        signal, d = self.signal(), data.operator.size
+        signal, d = self.signal_side(), data.operator.size
         operator = PackedFeatures(data.operator)
         unit = operator.unit(signal.variance)
         y = (data.y - signal.mean * data.operator.forward(np.eye(d)))[:, None] / unit

@@ -49,7 +49,7 @@ def matrix_thresholds(model: MatrixModel) -> Thresholds:
     """
     law, noise = model.law, float(model.noise)
     found = Thresholds(
-        perfect_recovery=model.signal().dimension / 2,
+        perfect_recovery=model.signal_side().dimension / 2,
         nuclear_recovery=least_trace_recovery(law),
         psd_recovery=psd_recovery(law),
         lazy_recovery=0.5,
@@ -80,7 +80,7 @@ def bilinear_thresholds(model: BilinearSequence) -> Thresholds:
     rank, rho -> 0, does better than guessing zero.
     """
     rho, beta, noise = float(model.rho), float(model.beta), float(model.noise)
-    found = Thresholds(perfect_recovery=model.signal().dimension, nuclear_recovery=least_norm_recovery(rho, beta))
+    found = Thresholds(perfect_recovery=model.signal_side().dimension, nuclear_recovery=least_norm_recovery(rho, beta))
     if noise > 0:
         found = Thresholds({name: math.inf for name in found})
     found["narrow_weak_recovery"] = (1 + noise) * rho / math.sqrt(beta)

@@ -31,7 +31,7 @@ def test_without_samples_the_best_error_is_the_variance_of_the_prior(spectrum):
     model = sv.MatrixSensing(spectrum, noise=0.1)
     found = sv.predict(model, sv.BayesOptimal(), alpha=TINY)
     assert found.converged.all()
-    assert np.allclose(found["estimation_error"], model.signal().variance, rtol=1e-6)
+    assert np.allclose(found["estimation_error"], model.signal_side().variance, rtol=1e-6)
 
 
 @pytest.mark.parametrize("learner", [sv.NuclearNorm(1.0), sv.NuclearNorm(1.0, width=0.3), sv.Lazy(1.0)])

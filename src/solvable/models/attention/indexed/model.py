@@ -1,0 +1,216 @@
+r"""Attention-indexed models: one attention layer of extensive rank, seen through its attention matrix.
+
+The scores of T tokens $x_a \sim N(0, I_d)$ are $h_{ab} = (x_a^T S x_b - \delta_{ab} \mathrm{Tr}\, S)/\sqrt d$ with
+$S = W W^T/\sqrt{pd}$, W of d x p independent N(0, 1) entries, p = rho d; a label is a function of them. The posterior
+mean of S given n = alpha d^2 labels is as good as that given $S + Z/\sqrt{\hat q}$, Z a Gaussian symmetric matrix, with
+
+    qhat = 2 alpha E sum_{a<=b} (1 + delta_ab) g_ab^2,        estimation error = V = mmse(1 / qhat),
+
+the sum being the information of a label at $h_{ab} \sim N(\omega_{ab}, (1 + \delta_{ab}) V)$: for softmax it is
+$(T^2 + T - 2)/(2V)$. With untied keys and queries $S = U V^T/\sqrt{pd}$ is not symmetric, and a softmax label is
+T (T - 1) measurements of its d^2 entries: the model of a bilinear sequence at $\alpha T(T - 1)$.
+[boncoraglio2025bayes]
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+from solvable.core.axis import Axis
+from solvable.core.checks import check_count, real_number
+from solvable.core.errors import bad_parameter
+from solvable.core.memory import check_memory
+from solvable.core.registry import thresholds_of
+from solvable.core.results import Prediction
+from solvable.engine.amp import AMPReport
+from solvable.engine.cosines import cosine_error, cosines, cosines_of
+from solvable.engine.erm import ERM
+from solvable.engine.operators import PackedFeatures
+from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
+from solvable.engine.sides import BayesOutput
+from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
+from solvable.engine.signals.singular_values import SingularValueSignal
+from solvable.engine.solvers.base import FixedPoints, Thresholds
+from solvable.engine.token_pairs import OrderedPairs, TokenPairs, pairs
+from solvable.engine.two_sided import Instance, TwoSided
+from solvable.models.attention.indexed.hardmax import HardmaxLabels, HardmaxOutput, sample_information
+from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible, visible_of_row
+from solvable.spectra import MarchenkoPastur
+
+OUTPUTS = ("softmax", "hardmax")
+
+
+class AttentionData(NamedTuple):
+    """Tokens `X` (n, T, d); labels `y`: for softmax the logarithms of the attention matrices (n, T, T), for hardmax the
+    signs of $h_{11} - h_{12}$ and $h_{22} - h_{12}$ (n, 2); and `truth`, S (d x d), for scoring."""
+
+    X: np.ndarray
+    y: np.ndarray
+    truth: np.ndarray
+
+
+class AttentionIndexed(TwoSided):
+    r"""The attention matrix of T tokens by a layer of tied keys and queries, from n = alpha d^2 samples.
+
+    - `rho`: rank of the layer over the dimension, p/d.
+    - `tokens`: the number T of tokens of a sample, at least 2.
+    - `output`: `"softmax"` for $softmax(\beta h)$, row by row, or `"hardmax"` for the token with the largest score in
+      each row (T = 2).
+    - `beta`: the inverse temperature of the softmax, which does not change what can be learned.
+    - `tied`: whether keys and queries are the same; if not, $S = U V^T/\sqrt{pd}$ of two independent layers (softmax).
+    """
+
+    axes = (Axis("alpha", "n/d^2"),)
+    without = (ERM,)
+    references = ("boncoraglio2025bayes",)
+    scaling: ClassVar[str] = "n = alpha d^2"
+    definitions: ClassVar[dict[str, str]] = {
+        "cosine": "Tr[S_hat S] / (|S_hat|_F |S|_F)",
+        "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
+        "estimation_error": "|S_hat - S|_F^2 / d; 1 without samples, since the trace is known from the law",
+    }
+
+    rho: float
+    tokens: int = eqx.field(static=True)
+    output: str = eqx.field(static=True)
+    beta: float
+    tied: bool = eqx.field(static=True)
+
+    def __init__(self, rho: float, tokens: int, output: str = "softmax", beta: float = 1.0, tied: bool = True):
+        self.rho = real_number("rho", rho, "a positive number, the rank over the dimension", lambda x: x > 0)
+        self.tokens = check_count("tokens", tokens, least=2)
+        if output not in OUTPUTS:
+            raise bad_parameter("output", output, " or ".join(repr(name) for name in OUTPUTS))
+        if output == "hardmax" and self.tokens > 2:
+            raise bad_parameter("tokens", tokens, "2 for hardmax")
+        if not isinstance(tied, bool) or (output == "hardmax" and not tied):
+            raise bad_parameter("tied", tied, "True for hardmax" if output == "hardmax" else "True or False")
+        self.output, self.tied = output, tied
+        self.beta = real_number("beta", beta, "a positive number", lambda x: x > 0)
+
+    @property
+    def measurements(self) -> int:
+        """The number of linear measurements that a softmax label is, T (T + 1)/2 - 1, or untied T (T - 1)."""
+        T = self.tokens
+        return T * (T + 1) // 2 - 1 if self.tied else T * (T - 1)
+
+    def gain(self, **axes: Any) -> Any:
+        """Labels for each of the d^2/2 unknowns, or untied d^2; for softmax, linear measurements."""
+        return axes["alpha"] * self._share * (self.measurements if self.output == "softmax" else 1)
+
+    @property
+    def _share(self) -> int:
+        """d^2 over the number of unknowns."""
+        return 2 if self.tied else 1
+
+    def signal_side(self) -> EigenvalueSignal | SingularValueSignal:
+        return EigenvalueSignal(MarchenkoPastur(self.rho)) if self.tied else SingularValueSignal(float(self.rho), 1.0)
+
+    def output_side(self) -> BayesOutput:
+        return GaussianOutput(0.0) if self.output == "softmax" else HardmaxOutput(float(self.rho))
+
+    def prediction(self, points: FixedPoints) -> Prediction:
+        V, qhat, error = points.variance[:, 0, 0], points.field[:, 0, 0], points.uncertainty
+        power = 1 + float(self.rho) if self.tied else 1.0
+        metrics = cosines(power - V, power - V, power)
+        return Prediction(
+            metrics=metrics | {"estimation_error": V},
+            order_parameters={"qhat": qhat},
+            status=points.status,
+            residual=points.residual,
+            iterations=points.iterations,
+            uncertainty={
+                "cosine": cosine_error(metrics["squared_overlap"], error / power),
+                "squared_overlap": error / power,
+                "estimation_error": error,
+            },
+        )
+
+    def sample(self, rng: np.random.Generator, d: int, **axes: float) -> AttentionData:
+        """A layer, n = round(alpha d^2) samples of T tokens (at least one) and their labels."""
+        p, T = round(float(self.rho) * d), self.tokens
+        if p < 1:
+            raise bad_parameter("d", d, f"at least 1/rho = {1 / float(self.rho):g}, so that the layer has a rank")
+        count = max(1.0, axes["alpha"] * float(d) ** 2)
+        check_memory(8.0 * count * T * (3 * d + T), f"{count:.4g} samples of {T} tokens of size {d}", "d", d)
+        W = rng.standard_normal((d, p))
+        S = W @ (W if self.tied else rng.standard_normal((d, p))).T / math.sqrt(p * d)
+        X = rng.standard_normal((round(count), T, d))
+        h = scores(X, S) if self.tied else np.matmul(X @ S, X.transpose(0, 2, 1)) / math.sqrt(d)
+        if self.output == "softmax":
+            return AttentionData(X, log_softmax(float(self.beta) * h), S)
+        return AttentionData(X, np.sign(np.stack([h[:, 0, 0], h[:, 1, 1]], 1) - h[:, 0, 1:]), S)
+
+    def instance(self, data: AttentionData) -> Instance:
+        if not self.tied:
+            return self._untied(data)
+        signal, d = EigenvalueSignal(MarchenkoPastur(self.rho)), data.X.shape[2]
+        linear = self.output == "softmax"
+        features = TokenPairs(data.X, visible(self.tokens)) if linear else TokenPairs(data.X, varying=False)
+        operator = PackedFeatures(features)
+        # The trace is known: its share of the scores is taken off the labels, or added to what is known of them.
+        always = signal.mean * features.forward(np.eye(d))[:, None]
+        denoiser = EigenvalueDenoiser(signal, operator, by_norm=not linear)
+        unit = operator.unit(signal.variance)
+        if linear:
+            y = (measurements(data.y, float(self.beta)).reshape(-1, 1) - always) / unit
+            output = GaussianLabels(y, 0.0, scattered=True)
+        else:
+            output = HardmaxLabels(data.y, always / unit)
+
+        def details(report: AMPReport) -> dict[str, Any]:
+            return {"effective_noise": denoiser.effective_noise(float(report.A[0, 0]))}
+
+        return Instance(
+            operator,
+            output,
+            denoiser,
+            start=lambda rng: np.zeros((operator.dimension, 1)),
+            estimate=denoiser.matrix,
+            details=details,
+        )
+
+    def _untied(self, data: AttentionData) -> Instance:
+        """A label shows each row of scores up to its mean. The trace of S is their mean over samples."""
+        d, rows = data.X.shape[2], visible_of_row(self.tokens)
+        operator = OrderedPairs(data.X, rows)
+        seen = np.matmul(data.y / float(self.beta), rows.T)
+        seen -= rows.T * np.sum(seen * rows.T) / (len(seen) * np.sum(rows**2))
+        y = d * seen / operator.norms
+        return Instance(
+            operator,
+            GaussianLabels(y.reshape(-1, 1), 0.0, scattered=True),
+            SingularValueSignal(float(self.rho), 1.0).denoiser(operator),
+            start=lambda rng: np.zeros((d * d, 1)),
+            estimate=lambda w: w.reshape(d, d) / math.sqrt(d),
+        )
+
+    def scores(self, estimate: np.ndarray, data: AttentionData, rng: np.random.Generator) -> dict[str, float]:
+        error = float(np.sum((estimate - data.truth) ** 2) / len(data.truth))
+        return {**cosines_of(estimate, data.truth), "estimation_error": error}
+
+
+def scores(X: np.ndarray, S: np.ndarray) -> np.ndarray:
+    """The centred scores h (n, T, T) of tokens X (n, T, d)."""
+    T, d = X.shape[1:]
+    first, second, scale = pairs(T)
+    h = np.zeros((len(X), T, T))
+    h[:, first, second] = TokenPairs(X).forward(S).reshape(len(X), -1) * scale
+    h[:, second, first] = h[:, first, second]
+    return h
+
+
+@thresholds_of(AttentionIndexed, references=("boncoraglio2025bayes",))
+def attention_thresholds(model: AttentionIndexed) -> Thresholds:
+    r"""strong_recovery: where S is known exactly, the number of its unknowns over that of measurements of a sample
+    (infinite for hardmax); narrow_weak_recovery: where a layer of small rank begins to be seen, as rho -> 0.
+    """
+    rho = float(model.rho)
+    if model.output == "softmax":
+        count = model.measurements * (2 if model.tied else 1)
+        return Thresholds(strong_recovery=model.signal_side().dimension / count, narrow_weak_recovery=rho / count)
+    return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))
