@@ -174,7 +174,7 @@ def test_studies_and_figures_are_made_from_python_too():
     study, reproduce = (inspect.signature(getattr(sv, name)) for name in ("study", "reproduce"))
     assert list(study.parameters)[:4] == ["target", "noise", "out", "d"] and study.return_annotation == "Study"
     assert list(reproduce.parameters)[:3] == ["entry", "out", "quick"] and reproduce.return_annotation == "Finding"
-    with pytest.raises(ValueError, match="entry = 'nothing' is not allowed: entry must be one of: binary-perceptron"):
+    with pytest.raises(ValueError, match="entry = 'nothing' is not allowed: entry must be one of: aim-hardmax"):
         sv.reproduce("nothing")
 
 

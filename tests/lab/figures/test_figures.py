@@ -24,6 +24,8 @@ from solvable.lab.figures.verdict import Verdict, computed_text, judge
 
 SOURCE = Source("Nobody", "Nothing", 1900, "nowhere")
 WANTED = {
+    "aim-hardmax",
+    "aim-softmax",
     "binary-perceptron",
     "committee",
     "compressed-sensing",
@@ -39,7 +41,7 @@ def test_the_entries_are_found():
     assert set(all_entries()) >= WANTED and list(all_entries()) == sorted(all_entries())
     assert [entry.id for entry in find_entries("committee")] == ["committee"]
     assert len(find_entries("all")) == len(all_entries())
-    with pytest.raises(ValueError, match="id = 'nothing' is not allowed: id must be all, or one of: binary-perceptron"):
+    with pytest.raises(ValueError, match="id = 'nothing' is not allowed: id must be all, or one of: aim-hardmax"):
         find_entries("nothing")
 
 
