@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.gather import open as open
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
+    from solvable.models.attention import DeepAttention as DeepAttention
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.models.index.dynamics import BatchGD as BatchGD
@@ -94,7 +95,7 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
-    "solvable.models.attention": ("AttentionIndexed",),
+    "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (

@@ -41,6 +41,7 @@ EXAMPLES = {
     sv.SpikedTensor: {"order": 3, "noise": 0.2},
     sv.SpikedCovariance: {"snr": 1.5},
     sv.AttentionIndexed: {"rho": 0.5, "tokens": 2},
+    sv.DeepAttention: {"layers": 1, "tokens": 2},
     sv.Spectral: {},
     sv.ERM: {"penalty": 0.1},
     sv.NuclearNorm: {"width": 0.5},

@@ -364,6 +364,13 @@ BIBLIOGRAPHY = {
         2024,
         "AISTATS 2025, arXiv:2405.15480",
     ),
+    "troiani2025fundamental": Publication(
+        "Troiani, Cui, Dandi, Krzakala, Zdeborová",
+        "Fundamental limits of learning in sequence multi-index models and deep attention networks: "
+        "high-dimensional asymptotics and sharp thresholds",
+        2025,
+        "ICML, arXiv:2502.00901",
+    ),
     "vilucchio2023asymptotic": Publication(
         "Vilucchio, Troiani, Erba, Krzakala",
         "Asymptotic characterisation of robust empirical risk minimisation performance in the presence of outliers",

@@ -1,7 +1,8 @@
-"""Attention layers: attention-indexed models, n = alpha d^2."""
+"""Attention layers: of extensive rank, n = alpha d^2, and of one direction, n = alpha d."""
 
 from __future__ import annotations
 
 from solvable.models.attention.indexed import AttentionIndexed
+from solvable.models.attention.sequence import DeepAttention
 
-__all__ = ["AttentionIndexed"]
+__all__ = ["AttentionIndexed", "DeepAttention"]

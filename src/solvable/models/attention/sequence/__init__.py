@@ -1,0 +1,7 @@
+"""Attention of few directions, learned from n = alpha d samples."""
+
+from __future__ import annotations
+
+from solvable.models.attention.sequence.model import DeepAttention
+
+__all__ = ["DeepAttention"]
