@@ -1,7 +1,7 @@
-r"""Attention of few directions, n = alpha d: the attention matrix of T tokens by one direction of tied keys and queries.
+r"""Attention of one direction of tied keys and queries, learned from the attention matrices of n = alpha d samples.
 
-With $z_t = x_t\cdot w^*/\sqrt d$ the label is $softmax(z z^T)$, row by row. Its rows show $z_a (z_b - z_c)$, so that the
-label is z up to a common sign, whatever the temperature: `SignlessOutput`. [troiani2025fundamental]
+With $z_t = x_t\cdot w^*/\sqrt d$ the label is $softmax(z z^T)$, row by row. Its rows show $z_a (z_b - z_c)$, so that
+the label is z up to a common sign, whatever the temperature: `SignlessOutput`. [troiani2025fundamental]
 """
 
 from __future__ import annotations

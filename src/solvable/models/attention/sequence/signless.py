@@ -63,7 +63,7 @@ class SignlessOutput(ExplicitOutput):
         t = np.asarray(t, float)
         inside = np.clip(t, _EDGES[0], _EDGES[-1])
         known = self.tokens / 2 * np.logaddexp(0.0, t)
-        return _offset(self.tokens) + known + np.exp(_table(self.tokens).log_rest(inside))
+        return _offset(self.tokens) + known + _table(self.tokens).rest(inside)
 
     def relative_error(self, t: np.ndarray) -> np.ndarray:
         table, inside = _table(self.tokens), np.clip(t, _EDGES[0], _EDGES[-1])
@@ -80,10 +80,10 @@ def _offset(T: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class _Table:
-    """log of V I and log of E log(1 + exp(-2 x)) over t = log kappa, and the error of the first at `probes`."""
+    """log of V I and E log(1 + exp(-2 x)) over t = log kappa, and the error of the first at `probes`."""
 
     log_J: PiecewiseChebyshev
-    log_rest: PiecewiseChebyshev
+    rest: PiecewiseChebyshev
     probes: np.ndarray
     error: np.ndarray
 
@@ -95,7 +95,8 @@ def _table(T: int) -> _Table:
     probes = nodes[:, _DEGREE // 2]
     coarse = np.array([averages(float(kappa), T, COARSER)[0] for kappa in np.exp(probes)])
     return _Table(
-        *(interpolation.fit(_EDGES, _DEGREE, np.log(part)) for part in values),
+        interpolation.fit(_EDGES, _DEGREE, np.log(values[0])),
+        interpolation.fit(_EDGES, _DEGREE, values[1]),
         probes,
         np.abs(coarse / values[0][:, _DEGREE // 2] - 1),
     )
@@ -139,6 +140,5 @@ class SignlessLabels:
             squares = np.sum(self.u**2 + omega**2, axis=1) / (2 * v)
             return np.logaddexp(x, -x) - squares - T / 2 * np.log(2 * np.pi * v)
 
-        return OutputStep(
-            g.reshape(-1, 1), np.full((1, 1), -slope.mean()), None, log_Z, lambda: slope.reshape(-1, 1, 1)
-        )
+        minus_derivative = np.full((1, 1), -slope.mean())
+        return OutputStep(g.reshape(-1, 1), minus_derivative, None, log_Z, lambda: slope.reshape(-1, 1, 1))
