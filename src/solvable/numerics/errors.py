@@ -12,9 +12,9 @@ _FAST, _GUARD = 1 / 6, 1 / 20
 def told_by_two(xp: Any, near: Any, far: Any) -> tuple[Any, Any]:
     """The weights with which what two coarser rules change, `near` and `far` (sizes), tell the error of a rule.
 
-    Where the change falls fast from the far rule to the near one it goes on doing so: the near change alone is safe, the
-    far one hundreds of times too large. It counts a twentieth there, since the near rule may agree by accident. Where
-    the change does not fall fast, as of errors that are powers of the number of nodes, the larger of the two counts.
+    Where the change falls fast from the far rule to the near one it goes on doing so: the near change alone is safe,
+    and the far one hundreds of times too large. It counts a twentieth there, since the near rule may agree by accident.
+    Where it does not fall fast, as errors do that are powers of the number of nodes, the larger of the two counts.
     """
     fast = near < _FAST * far
     guarded = xp.where(fast, near < _GUARD * far, near < far)
