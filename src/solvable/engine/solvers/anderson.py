@@ -31,6 +31,7 @@ from solvable.core.status import Status
 from solvable.engine.outputs.proximal import Averages, ProximalOutput
 from solvable.engine.sides import Evolution
 from solvable.engine.signals.separable import PenalisedSignal
+from solvable.numerics.errors import told_by_two
 from solvable.numerics.fixed_point import iterate
 from solvable.priors.penalties import Shrinkage
 
@@ -50,8 +51,8 @@ class ProximalPoint(NamedTuple):
     """A fixed point: the order parameters, the averages there, and how the search ended.
 
     `energy` is the minimum over d, alpha E[l] + E[r]; `residual` the largest change of (c, log q, log V) by one more
-    step. `coarse` holds (c, q, V, replicon, loss, active) as coarser
-    quadrature has them, to first order in the difference. `slope` is the derivative of a step in (c, log q, log V).
+    step. `coarse` holds (c, q, V, replicon, loss, active) as coarser quadrature has them, to first order in the
+    difference, of two rules as `told_by_two` weighs them. `slope` is the derivative of a step in (c, log q, log V).
     """
 
     c: Any
@@ -88,28 +89,35 @@ BLANK = ProximalPoint(
 
 def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 1.0) -> ProximalPoint:
     """The fixed point reached from `start` = (c, log q, log V) at one gain > 0."""
-    fine, coarse = panel(), panel(COARSE)
+    fine, coarse = panel(), [panel(nodes) for nodes in COARSE]
     steps = _MAX_STEPS if damping == 1 else _MAX_DAMPED_STEPS
     search = iterate(
         _step, start, (evolution, gain, fine), damping=damping, memory=3, rtol=1e-10, atol=1e-11, max_steps=steps
     )
     x = search.value
     # Every further evaluation goes through one loop, so that the step is compiled once more only.
-    shifts = _SHIFT * jnp.concatenate([jnp.zeros((2, 3)), jnp.eye(3), -jnp.eye(3)])
-    panels = Panel(*(jnp.stack([a, b, *[a] * 6]) for a, b in zip(fine, coarse, strict=True)))
+    shifts = _SHIFT * jnp.concatenate([jnp.zeros((3, 3)), jnp.eye(3), -jnp.eye(3)])
+    panels = Panel(*(jnp.stack([a, *others, *[a] * 6]) for a, *others in zip(fine, *coarse, strict=True)))
     out, back = jax.lax.map(lambda job: _both(x + job[0], evolution, gain, Panel(*job[1])), (shifts, tuple(panels)))
     images = jax.vmap(_image)(back)
     found = search.judged(images[0])
-    slope = (images[2:5] - images[5:]).T / (2 * _SHIFT)
-    move = jnp.linalg.solve(jnp.eye(3) - slope, images[1] - x)  # with what the search has left
+    slope = (images[3:6] - images[6:]).T / (2 * _SHIFT)
+    changes = jnp.stack([images[0] - x, *(images[1:3] - images[0])])
+    left, *moves = jnp.linalg.solve(jnp.eye(3) - slope, changes.T).T
+    sizes = jnp.max(jnp.abs(jnp.stack(moves)), 1)
+    weights = jnp.stack(told_by_two(jnp, *sizes))
+    move = weights @ jnp.stack(moves)
+    # What the search has left and what the rules tell are added, never set off against each other.
+    weights = jnp.where(left @ move < 0, -1, 1) * weights
+    move = left + weights @ jnp.stack(moves)
 
     def coarser(values: Any) -> Any:
         """An average as coarser quadrature has it where its own solution is."""
-        return values[1] + (values[2:5] - values[5:]) @ move / (2 * _SHIFT)
+        return values[0] + weights @ (values[1:3] - values[0]) + (values[3:6] - values[6:]) @ move / (2 * _SHIFT)
 
     averages = [coarser(part) for part in (gain * out.stiffness * back.stiffness, out.loss, back.active)]
     point = _averaged(x, gain, *jax.tree.map(lambda part: part[0], (out, back)))
-    resolved = jnp.max(jnp.abs(move)) < _RESOLVED
+    resolved = jnp.max(jnp.abs(left)) + jnp.max(sizes) < _RESOLVED
     return ProximalPoint(
         **point,
         status=_status(evolution, point["V"], back.margin[0], point["replicon"], found.status, resolved),

@@ -32,10 +32,10 @@ from solvable.models.index.metrics import overlaps
 from solvable.models.index.multi_index import MultiIndex
 from solvable.models.index.spectral.blocks import label_blocks
 from solvable.models.index.spectral.spectrum import block_spectrum
+from solvable.numerics.errors import told_by_two
 
-_COARSER = (0.8, 0.9)
-"""Two coarser laws of the labels: one alone may agree with the finer one by accident. They are close to it, since the
-error falls geometrically where labels are smooth: much coarser ones would tell of errors a thousand times too large."""
+_COARSER = (0.9, 0.8)
+"""Two coarser laws of the labels, which tell the error together (`told_by_two`)."""
 _SAFETY = 4.0
 """The uncertainty over what they change: it covers errors that fall like one over the number of nodes or faster."""
 
@@ -91,7 +91,9 @@ def _metrics(output: Channel, found: SpectralPrediction, coarse: list[SpectralPr
     With one projection the overlap q is the squared overlap, and goes by that name only.
     """
     r, Q = output.projections, found.overlap
-    change = _SAFETY * np.max([np.abs(Q - other.overlap) for other in coarse], 0) + 1e-12
+    near, far = (np.abs(Q - other.overlap) for other in coarse)
+    weights = told_by_two(np, np.max(near, (1, 2)), np.max(far, (1, 2)))
+    change = _SAFETY * sum(w[:, None, None] * part for w, part in zip(weights, (near, far), strict=True)) + 1e-12
     q, q_change = (np.trace(part, axis1=1, axis2=2) / r for part in (Q, change))
     metrics = overlaps(Q) | cosines(q, q, 1.0) | {"estimation_error": r * (1 - q)}
     uncertainty = overlaps(change) | {
