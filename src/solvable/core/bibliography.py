@@ -84,6 +84,12 @@ BIBLIOGRAPHY = {
         2005,
         "Annals of Probability 33",
     ),
+    "barbier2016mutual": Publication(
+        "Barbier, Dia, Macris, Krzakala, Lesieur, Zdeborová",
+        "Mutual information for symmetric rank-one matrix estimation: a proof of the replica formula",
+        2016,
+        "NeurIPS, arXiv:1606.04142",
+    ),
     "barbier2019optimal": Publication(
         "Barbier, Krzakala, Macris, Miolane, Zdeborová",
         "Optimal errors and phase transitions in high-dimensional generalized linear models",
@@ -178,6 +184,12 @@ BIBLIOGRAPHY = {
         2025,
         "arXiv:2502.02545",
     ),
+    "deshpande2014information": Publication(
+        "Deshpande, Montanari",
+        "Information-theoretically optimal sparse PCA",
+        2014,
+        "ISIT, arXiv:1402.2238",
+    ),
     "donoho2009counting": Publication(
         "Donoho, Tanner",
         "Counting faces of randomly projected polytopes when the projection radically lowers dimension",
@@ -250,6 +262,12 @@ BIBLIOGRAPHY = {
         2025,
         "COLT, arXiv:2502.01583",
     ),
+    "lelarge2019fundamental": Publication(
+        "Lelarge, Miolane",
+        "Fundamental limits of symmetric low-rank matrix estimation",
+        2019,
+        "Probability Theory and Related Fields 173, arXiv:1611.03888",
+    ),
     "lesieur2017statistical": Publication(
         "Lesieur, Miolane, Lelarge, Krzakala, Zdeborová",
         "Statistical and computational phase transitions in spiked tensor estimation",
@@ -315,6 +333,18 @@ BIBLIOGRAPHY = {
         "Approximate message passing with spectral initialization for generalized linear models",
         2021,
         "AISTATS, arXiv:2010.03460",
+    ),
+    "montanari2014statistical": Publication(
+        "Montanari, Richard",
+        "A statistical model for tensor PCA",
+        2014,
+        "NeurIPS, arXiv:1411.1076",
+    ),
+    "montanari2021estimation": Publication(
+        "Montanari, Venkataramanan",
+        "Estimation of low-rank matrices via approximate message passing",
+        2021,
+        "Annals of Statistics 49, arXiv:1711.01682",
     ),
     "odonoghue2015adaptive": Publication(
         "O'Donoghue, Candès",

@@ -41,7 +41,7 @@ import scipy.linalg
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
 from solvable.engine.fluctuations import deviations, overlap_covariance
-from solvable.engine.interactions import Interaction
+from solvable.engine.interactions import Interaction, Past
 from solvable.engine.operators import Memory, Operator
 from solvable.engine.sides import OutputDenoiser, OutputStep, SignalDenoiser, SignalStep
 from solvable.numerics.symmetric import compose, eigh, times
@@ -172,8 +172,8 @@ def amp(
     labels as unknowns it falls like 1/t, and the few labels that matter keep W trembling. The run converges after two
     still steps if all directions are live, after `patience` still steps otherwise (the others may yet grow; raise
     `patience` close to a threshold). `memory` (n, p) is the Onsager term of the start: None for a start that does not
-    depend on X given the truth. `damping` is the weight of the new iterate, 1 for none. `callback(t, W)` is called with
-    W before each step t = 0, 1, ... and once more with the final W.
+    depend on X, or on the interaction, given the truth. `damping` is the weight of the new iterate, 1 for none.
+    `callback(t, W)` is called with W before each step t = 0, 1, ... and once more with the final W.
     """
     n, d = operator.samples, operator.dimension
     start = np.asarray(start, dtype=float)
@@ -186,7 +186,7 @@ def amp(
     p = start.shape[1]
     floor = _noise_floor(d)
     W = start
-    past = operator.memory() if isinstance(operator, Interaction) else Memory.of(memory, n, p)
+    past = _memory(operator, memory, p)
     said: np.ndarray | None = None
     trace: list[tuple[np.ndarray, ...]] = []
     last: _Step | None = None
@@ -237,6 +237,12 @@ def amp(
     if callback is not None:
         callback(len(trace), W)
     return _report(W, last, status, trace, n, p, vmin)
+
+
+def _memory(operator: Operator, start: np.ndarray | None, p: int) -> Memory | Past:
+    if isinstance(operator, Interaction):
+        return operator.memory() if start is None else operator.memory(start)
+    return Memory.of(start, operator.samples, p)
 
 
 def _noise_floor(d: int) -> float:
@@ -368,12 +374,18 @@ def _free_entropy(step: _Step) -> float | None:
 
     $\frac1d \{\sum_i [\log Z_i + \frac12 g_i^T V g_i] + \sum_k [\log Z_w(A, B_k) - B_k\cdot\hat w_k]\}
     + \frac12 \mathrm{Tr}\, A (\hat W^T \hat W / d + R)$, where R is the mean posterior covariance of a row.
+    An interaction has a part of its own in the place of the sum over labels.
     """
     V, B, out, new = step.V, step.B, step.out, step.new
-    if out.log_Z is None or new.log_partition is None:
+    if new.log_partition is None:
+        return None
+    if out.log_Z is not None:
+        labels = np.sum(out.log_Z()) + 0.5 * np.vdot(out.g @ V, out.g)
+    else:
+        labels = None if out.bethe is None else out.bethe(new.estimate, new.response)
+    if labels is None:
         return None
     d = B.shape[0]
-    labels = np.sum(out.log_Z()) + 0.5 * np.vdot(out.g @ V, out.g)
     rows = new.log_partition() - np.vdot(B, new.estimate)
     second_moment = new.estimate.T @ new.estimate / d + new.response
     return float((labels + rows) / d + 0.5 * np.trace(new.precision @ second_moment))

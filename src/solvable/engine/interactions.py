@@ -9,6 +9,10 @@ the identity, and the Onsager term holds earlier estimates in the place of g:
 with R_s the mean response of step s and dF(W; W_s, R) the part of F(W) that W_s caused: $\lambda^2 R W_s$ for a matrix
 of signal-to-noise ratio $\lambda$, $(k-1)\,\langle W, W_s\rangle^{k-2} R W_s/\Delta$ for a tensor of order k.
 [lesieur2017statistical]
+
+At a fixed point with self-overlap q and mean posterior variance R the Bethe free entropy is that of the rows and
+
+    W . F(W) / k  -  d (q^k + k R q^(k-1)) / (2 k Delta),        1 / Delta = lambda^2 for a matrix (k = 2).
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -54,30 +59,35 @@ class Interaction(abc.ABC):
         """The identity."""
         return residual.copy()
 
-    def memory(self) -> Past:
-        """The Onsager term of a start that does not depend on the interaction."""
-        return Past(self)
+    def bethe(self, estimate: np.ndarray, response: np.ndarray) -> float | None:
+        """The part of the Bethe free entropy beside that of the rows, at an estimate of mean `response`; if known."""
+        return None
+
+    def memory(self, start: np.ndarray | None = None) -> Past:
+        """The Onsager term, at the `start` (d, p) of a run: none if that does not depend on the interaction."""
+        return Past(self, start)
 
 
 class Past:
     """Earlier estimates with their weights and responses, from which the Onsager term is made."""
 
-    def __init__(self, interaction: Interaction):
+    def __init__(self, interaction: Interaction, start: np.ndarray | None = None):
         self._interaction = interaction
         self._steps: list[tuple[float, np.ndarray, np.ndarray]] = []
-        self._sum: np.ndarray | None = None
+        self._sum = None if start is None else np.array(start, dtype=float)
 
     def onsager(self, W: np.ndarray) -> np.ndarray | float:
         """What is subtracted from the field of W."""
-        if self._sum is not None:
-            return self._sum
-        return sum((weight * self._interaction.feedback(W, earlier, R) for weight, earlier, R in self._steps), 0.0)
+        known = 0.0 if self._sum is None else self._sum
+        return sum((weight * self._interaction.feedback(W, earlier, R) for weight, earlier, R in self._steps), known)
 
     def follow(self, W: np.ndarray, g: np.ndarray, response: np.ndarray, damping: float) -> None:
         """A step from W, to whose field the signal answered with a mean `response`."""
+        if self._sum is not None:
+            self._sum = (1 - damping) * self._sum
         if self._interaction.linear:
             new = damping * self._interaction.feedback(W, W, response)
-            self._sum = new if self._sum is None else (1 - damping) * self._sum + new
+            self._sum = new if self._sum is None else self._sum + new
             return
         kept = [(weight * (1 - damping), earlier, R) for weight, earlier, R in self._steps]
         self._steps = [step for step in kept if step[0] > _FORGOTTEN] + [(damping, W, response)]
@@ -93,12 +103,16 @@ class Observed(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FieldDenoiser:
-    """The output side of an interaction: the field is the signal's at once, g = Omega."""
+    """The output side of an interaction: the field is the signal's at once, g = Omega.
+
+    `bethe` is the interaction's, where the free entropy of a run is wanted.
+    """
 
     interaction: Observed
+    bethe: Callable[[np.ndarray, np.ndarray], float | None] | None = None
 
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
-        return OutputStep(Omega, np.zeros_like(V), strength=self.interaction.strength(V))
+        return OutputStep(Omega, np.zeros_like(V), strength=self.interaction.strength(V), bethe=self.bethe)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -125,6 +139,9 @@ class SymmetricMatrix(Interaction):
     def strength(self, V: np.ndarray) -> np.ndarray:
         return self.snr**2 * (np.eye(len(V)) - V)
 
+    def bethe(self, estimate: np.ndarray, response: np.ndarray) -> float:
+        return _bethe(self, estimate, response, 2, self.snr**2)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class SymmetricTensor(Interaction):
@@ -141,14 +158,18 @@ class SymmetricTensor(Interaction):
         return self.Y.ndim
 
     @property
+    def linear(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.order == 2
+
+    @property
     def dimension(self) -> int:
         return len(self.Y)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        field, vector = self.Y, signal[:, 0]
+        d, field, vector = self.dimension, self.Y, signal[:, 0]
         for _ in range(self.order - 1):
-            field = field @ vector
-        scale = self.noise * math.sqrt(math.factorial(self.order - 1)) * self.dimension ** ((self.order - 1) / 2)
+            field = field.reshape(-1, d) @ vector
+        scale = self.noise * math.sqrt(math.factorial(self.order - 1)) * d ** ((self.order - 1) / 2)
         return field[:, None] / scale
 
     def feedback(self, signal: np.ndarray, earlier: np.ndarray, response: np.ndarray) -> np.ndarray:
@@ -157,3 +178,13 @@ class SymmetricTensor(Interaction):
 
     def strength(self, V: np.ndarray) -> np.ndarray:
         return (1 - V) ** (self.order - 1) / self.noise
+
+    def bethe(self, estimate: np.ndarray, response: np.ndarray) -> float:
+        return _bethe(self, estimate, response, self.order, 1 / self.noise)
+
+
+def _bethe(interaction: Interaction, estimate: np.ndarray, response: np.ndarray, k: int, gain: float) -> float:
+    r"""$W\cdot F(W)/k - d\, (q^k + k R q^{k-1})/(2 k \Delta)$ for one direction, `gain` $1/\Delta$."""
+    d = interaction.dimension
+    q, R = float(np.vdot(estimate, estimate)) / d, float(response[0, 0])
+    return float(np.vdot(estimate, interaction.forward(estimate))) / k - d * gain * (q + k * R) * q ** (k - 1) / (2 * k)

@@ -67,6 +67,8 @@ class OutputStep(NamedTuple):
     `derivatives()` the $dg_i/d\Omega_i$, (n, p, p); None where there is none. They are functions because only the last
     step's are needed. `strength` (p, p) is the precision of the signal's field, for one sample each unknown, that the
     norms of the estimates lead to, where the derivative does not tell it: then it is what a run is judged by.
+    `bethe(estimate, response)` is the part of the Bethe free entropy beside that of the signal, where labels have no
+    evidence each.
     """
 
     g: np.ndarray
@@ -75,6 +77,7 @@ class OutputStep(NamedTuple):
     log_Z: Callable[[], np.ndarray] | None = None
     derivatives: Callable[[], np.ndarray] | None = None
     strength: np.ndarray | None = None
+    bethe: Callable[[np.ndarray, np.ndarray], float | None] | None = None
 
 
 class SignalStep(NamedTuple):
@@ -196,6 +199,10 @@ class BayesSignal(Signal):
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
         """1 - mmse, elementwise, small values to relative precision."""
         return 1 - self.mmse(qhat)
+
+    def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """overlap and mmse, elementwise; at once where that is cheaper."""
+        return self.overlap(qhat), self.mmse(qhat)
 
     @abc.abstractmethod
     def potential(self, qhat: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.model import Learner, Model
 from solvable.core.ranges import SIGNED, UNIT, Range, usual_range
 from solvable.core.registry import simulation, theory, thresholds_of
-from solvable.core.results import Outcome, Prediction
+from solvable.core.results import Outcome, Prediction, reshaped
 from solvable.engine.amp import AMPReport, amp, uninformed_start
 from solvable.engine.cosines import cosine_error, cosines, cosines_of
 from solvable.engine.operators import Operator
@@ -42,7 +42,8 @@ class Instance:
 
     `start(rng)` is an uninformed start (d x p), pure noise unless told, and `spectral(rng)` one from the eigenvectors
     of a matrix with its Onsager term, or None where they carry nothing; `estimate` turns the loop's weights into what
-    the learner returns, and `details` adds to what a run reports.
+    the learner returns, `details` adds to what a run reports, and `metrics` to its scores what the estimate alone does
+    not tell.
     """
 
     operator: Operator
@@ -54,6 +55,7 @@ class Instance:
     spectral: Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray] | None] | None = None
     estimate: Callable[[np.ndarray], Any] = lambda W: W
     details: Callable[[AMPReport], dict[str, Any]] = lambda report: {}
+    metrics: Callable[[AMPReport], dict[str, Any]] = lambda report: {}
 
     def run(
         self, start: np.ndarray, rng: np.random.Generator, learner: AMP, memory: np.ndarray | None = None
@@ -80,7 +82,8 @@ class Instance:
         without the truth (`_doubtful`). Then it is started again: from the eigenvectors of the spectral method where
         there are any; then, for several directions, from noise of norm close to that of the truth, which settles
         before the directions that grow fastest have taken over. Of all ends the one under which the labels are
-        likeliest is kept. Such runs are short, and get half the steps.
+        likeliest is kept, or, of an interaction, that of largest free entropy. Such runs are short, and get half the
+        steps.
         """
         size = self.operator.dimension, self.directions
         start = uninformed_start(rng, *size) if self.start is None else self.start(rng)
@@ -128,6 +131,10 @@ class TwoSided(Model):
     def gain(self, **axes: Any) -> Any:
         """Samples for each unknown; proportional to the model's first axis."""
         return axes["alpha"]
+
+    def at_gain(self, gain: float) -> float:
+        """The value of the model's first axis, or of the field in its place, that has this gain."""
+        return gain / float(self.gain(**{self.axis_names[0]: 1.0}))
 
     def evolution(self) -> Evolution:
         """State evolution of message passing, step by step."""
@@ -196,13 +203,19 @@ def _solver(output: BayesOutput, signal: BayesSignal) -> Solver:
 @theory(TwoSided, BayesOptimal, references=("barbier2019optimal", "aubin2018committee"))
 def bayes_optimal(model: TwoSided, learner: BayesOptimal, **axes: np.ndarray) -> Prediction:
     """The fixed point of largest free entropy: the error of the exact posterior mean."""
-    return model.prediction(model.solver().optimal(model.gain(**axes)))
+    return _predicted(model, model.solver().optimal, axes)
 
 
 @theory(TwoSided, AMP, references=("barbier2019optimal", "aubin2018committee", "troiani2024fundamental"))
 def message_passing(model: TwoSided, learner: AMP, **axes: np.ndarray) -> Prediction:
     """The fixed point that the iteration reaches from an uninformed start."""
-    return model.prediction(model.solver().uninformed(model.gain(**axes)))
+    return _predicted(model, model.solver().uninformed, axes)
+
+
+def _predicted(model: TwoSided, solve: Callable[[np.ndarray], FixedPoints], axes: dict[str, np.ndarray]) -> Prediction:
+    """The metrics at the fixed points of all values of the axes; at the only one of a model without axes."""
+    gain = model.gain(**axes)
+    return model.prediction(solve(gain)) if axes else reshaped(model.prediction(solve(np.atleast_1d(gain))), ())
 
 
 @thresholds_of(TwoSided, references=("barbier2019optimal", "mondelli2017fundamental", "troiani2024fundamental"))
@@ -211,8 +224,7 @@ def thresholds(model: TwoSided) -> Thresholds:
 
     With several projections also `step_2`, ... where the next directions of the staircase are learned.
     """
-    unit = float(model.gain(**{model.axis_names[0]: 1.0}))
-    return model.solver().thresholds().divided(unit)
+    return model.solver().thresholds().mapped(model.at_gain)
 
 
 @simulation(TwoSided, AMP, references=("rangan2011generalized", "aubin2018committee"))
@@ -245,7 +257,7 @@ def outcome(
         "log_likelihood": report.log_likelihood,
         "free_entropy": report.free_entropy,
     }
-    metrics = model.scores(estimate, data, rng)
+    metrics = model.scores(estimate, data, rng) | instance.metrics(report)
     if instance.directions == 1 and "overlap" in metrics:
         details["spread"] = {"overlap": float(report.spread()[0, 0])}
     details |= instance.details(report) | more
@@ -253,5 +265,5 @@ def outcome(
 
 
 def _likelihood(report: AMPReport) -> float:
-    found = report.log_likelihood
+    found = report.free_entropy if report.log_likelihood is None else report.log_likelihood
     return -np.inf if found is None or not np.isfinite(found) else found

@@ -62,6 +62,14 @@ class Prior(eqx.Module):
         """E[E[w|B]^2] = 1 - mmse."""
         return 1 - self.mmse(qhat)
 
+    def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """overlap and mmse, both to relative precision; at once where that is cheaper."""
+        return self.overlap(qhat), self.mmse(qhat)
+
+    def information(self, qhat: np.ndarray) -> np.ndarray:
+        """The mutual information of w and B in nats, I(qhat) = qhat / 2 - potential(qhat)."""
+        return np.asarray(qhat, float) / 2 - self.potential(qhat)
+
 
 def normalised(weights: np.ndarray) -> np.ndarray:
     """Rescale so that the squares sum to the number of weights: finite-size scatter of the norm is not the model's."""
@@ -94,8 +102,15 @@ class Gaussian(Prior):
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
         return qhat / (1 + np.asarray(qhat, float))
 
+    def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mmse = 1 / (1 + np.asarray(qhat, float))
+        return qhat * mmse, mmse
+
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         return (qhat - np.log1p(qhat)) / 2
+
+    def information(self, qhat: np.ndarray) -> np.ndarray:
+        return np.log1p(np.asarray(qhat, float)) / 2
 
 
 class Rademacher(Prior):
@@ -124,27 +139,48 @@ class Rademacher(Prior):
         return _log_cosh(B) - A / 2
 
     def mmse(self, qhat: np.ndarray) -> np.ndarray:
-        qhat = np.asarray(qhat, float)
-        t, weight, a = _scaled_nodes(qhat)
-        with np.errstate(over="ignore"):
-            return np.exp(-qhat / 2) * np.sum(weight / np.cosh(a * t), -1)
+        return _binary_mmse(np.asarray(qhat, float))
 
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
-        # E tanh(qhat + sqrt(qhat) x), written so that small qhat keeps its relative precision.
+        return self.moments(qhat)[0]
+
+    def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # E tanh(qhat + sqrt(qhat) x)^2 where qhat is small, which keeps its relative precision.
         qhat = np.asarray(qhat, float)
-        x = np.linspace(-8.0, 8.0, 321)
-        weight = np.exp(-(x**2) / 2)
-        small = np.sum(weight / weight.sum() * np.tanh(qhat[..., None] + np.sqrt(qhat)[..., None] * x) ** 2, -1)
-        return np.where(qhat < 0.1, small, 1 - self.mmse(qhat))
+        mmse = _binary_mmse(qhat)
+        overlap = np.asarray(1 - mmse)
+        small = qhat < 0.1
+        few = qhat[small][:, None]
+        overlap[small] = np.tanh(few + np.sqrt(few) * _X) ** 2 @ _X_WEIGHT
+        return overlap, mmse
 
     def potential(self, qhat: np.ndarray) -> np.ndarray:
-        # E log cosh(qhat + a x) = qhat + E log((1 + exp(-2 (qhat + a x))) / 2): x shifted to where the last term lives.
         qhat = np.asarray(qhat, float)
-        t, weight, a = _scaled_nodes(qhat)
-        with np.errstate(over="ignore"):
-            tail = np.exp(a * t - qhat[..., None] / 2) * np.logaddexp(0.0, -2 * a * t)
-        tail = np.where(np.isfinite(tail), tail, 0.0)
-        return qhat / 2 - np.log(2) + np.sum(weight * tail, -1)
+        return qhat / 2 - _binary_information(qhat)
+
+    def information(self, qhat: np.ndarray) -> np.ndarray:
+        return _binary_information(np.asarray(qhat, float))
+
+
+_X = np.linspace(-8.0, 8.0, 321)
+_X_WEIGHT = np.exp(-(_X**2) / 2) / np.exp(-(_X**2) / 2).sum()
+_TAU_STEP = 0.1
+_TAU = _TAU_STEP * np.arange(-390, 391)
+
+
+def _binary_mmse(qhat: np.ndarray) -> np.ndarray:
+    t, weight, a = _scaled_nodes(qhat)
+    with np.errstate(over="ignore"):
+        return np.exp(-qhat / 2) * np.sum(weight / np.cosh(a * t), -1)
+
+
+def _binary_information(qhat: np.ndarray) -> np.ndarray:
+    # E log cosh(qhat + a x) = qhat + E log((1 + exp(-2 (qhat + a x))) / 2): x shifted to where the last term lives.
+    t, weight, a = _scaled_nodes(qhat)
+    with np.errstate(over="ignore"):
+        tail = np.exp(a * t - qhat[..., None] / 2) * np.logaddexp(0.0, -2 * a * t)
+    tail = np.where(np.isfinite(tail), tail, 0.0)
+    return np.log(2) - np.sum(weight * tail, -1)
 
 
 def _log_cosh(x: np.ndarray) -> np.ndarray:
@@ -155,10 +191,8 @@ def _scaled_nodes(qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     """Nodes t and weights for E f(t), t ~ N(0, 1), resolving functions of a t, a = sqrt(qhat), with width 1/a."""
     a = np.sqrt(qhat)[..., None]
     scale = np.maximum(1.0, a)
-    step = 0.1
-    tau = step * np.arange(-390, 391)
-    t = tau / scale
-    return t, step / scale * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi), a
+    t = _TAU / scale
+    return t, _TAU_STEP / scale * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi), a
 
 
 def _checked_share(rho: Any) -> Any:
@@ -188,56 +222,64 @@ class GaussBernoulli(Prior):
         return ((1 - self.rho, 0.0, 0.0), (self.rho, 0.0, 1 / self.rho))
 
     def denoise(self, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        slab, v, _ = self._slab(B, A)
-        mean = slab * v * B
-        return mean, slab * v + slab * (1 - slab) * (v * B) ** 2
+        return _sparse_posterior(self.rho, B, A)
 
     def log_partition(self, B: np.ndarray, A: float | np.ndarray) -> np.ndarray:
-        _, _, log_odds = self._slab(B, A)
+        rho = self.rho
+        _, _, log_odds = _slab(rho, B, A)
         with np.errstate(divide="ignore"):
-            return np.where(self.rho < 1, np.logaddexp(0.0, log_odds) + np.log1p(-min(self.rho, 1 - 1e-16)), log_odds)
+            return np.where(rho < 1, np.logaddexp(0.0, log_odds) + np.log1p(-min(rho, 1 - 1e-16)), log_odds)
 
     def mmse(self, qhat: np.ndarray) -> np.ndarray:
-        B, weight, A = self._fields(np.asarray(qhat, float))
-        return np.sum(weight * self.denoise(B, A)[1], -1)
+        return self.moments(qhat)[1]
 
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
-        B, weight, A = self._fields(np.asarray(qhat, float))
-        return np.sum(weight * self.denoise(B, A)[0] ** 2, -1)
+        return self.moments(qhat)[0]
+
+    def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rho = self.rho
+        B, weight, A = _sparse_fields(rho, np.asarray(qhat, float))
+        mean, variance = _sparse_posterior(rho, B, A)
+        return np.sum(weight * mean**2, -1), np.sum(weight * variance, -1)
 
     def potential(self, qhat: np.ndarray) -> np.ndarray:
-        B, weight, A = self._fields(np.asarray(qhat, float))
+        B, weight, A = _sparse_fields(self.rho, np.asarray(qhat, float))
         return np.sum(weight * self.log_partition(B, A), -1)
 
-    def _slab(self, B: np.ndarray, A) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Posterior probability of the slab, its variance, and its log odds (log partition if rho = 1)."""
-        tau = 1 / self.rho
-        v = tau / (1 + A * tau)
-        log_odds = v * B**2 / 2 - np.log1p(A * tau) / 2
-        if self.rho == 1:
-            return np.ones_like(B), v, log_odds
-        log_odds = log_odds + np.log(self.rho / (1 - self.rho))
-        return expit(log_odds), v, log_odds
 
-    def _fields(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Nodes and weights over the law of B = qhat w + sqrt(qhat) x, a mixture of two centred Gaussians.
+def _sparse_posterior(rho: Any, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    slab, v, _ = _slab(rho, B, A)
+    mean = slab * v * B
+    return mean, slab * v + slab * (1 - slab) * (v * B) ** 2
 
-        The law is even; panels at the scale of the spike resolve the switch between spike and slab, which is narrow
-        compared to the slab when qhat is large.
-        """
-        spike = np.sqrt(qhat)[..., None]
-        slab = np.sqrt(qhat**2 / self.rho + qhat)[..., None]
-        t, w = gauss_legendre(64)
-        ends = [0 * spike, 3 * spike, 9 * spike, np.maximum(9 * spike, 3 * slab), np.maximum(9 * spike, 9 * slab)]
-        B = np.concatenate([a + (b - a) * t for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
-        width = np.concatenate([(b - a) * w for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            density = (1 - self.rho) * _normal(B, spike) + self.rho * _normal(B, slab)
-        return (
-            B,
-            2 * width * np.where(spike > 0, density, 0.0) + np.where(spike > 0, 0.0, 1 / B.shape[-1]),
-            qhat[..., None],
-        )
+
+def _slab(rho: Any, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, Any, np.ndarray]:
+    """Posterior probability of the slab, its variance, and its log odds (log partition if rho = 1)."""
+    tau = 1 / rho
+    v = tau / (1 + A * tau)
+    log_odds = v * B**2 / 2 - np.log1p(A * tau) / 2
+    if rho == 1:
+        return np.ones_like(B), v, log_odds
+    log_odds = log_odds + np.log(rho / (1 - rho))
+    return expit(log_odds), v, log_odds
+
+
+def _sparse_fields(rho: Any, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes and weights over the law of B = qhat w + sqrt(qhat) x, a mixture of two centred Gaussians.
+
+    The law is even; panels at the scale of the spike resolve the switch between spike and slab, which is narrow
+    compared to the slab when qhat is large.
+    """
+    spike = np.sqrt(qhat)[..., None]
+    slab = np.sqrt(qhat**2 / rho + qhat)[..., None]
+    t, w = gauss_legendre(64)
+    ends = [0 * spike, 3 * spike, 9 * spike, np.maximum(9 * spike, 3 * slab), np.maximum(9 * spike, 9 * slab)]
+    B = np.concatenate([a + (b - a) * t for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
+    width = np.concatenate([(b - a) * w for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        density = (1 - rho) * _normal(B, spike) + rho * _normal(B, slab)
+    weight = 2 * width * np.where(spike > 0, density, 0.0) + np.where(spike > 0, 0.0, 1 / B.shape[-1])
+    return B, weight, qhat[..., None]
 
 
 def _normal(x: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -12,12 +12,12 @@ from solvable.core.model import Data
 from solvable.core.registry import find_simulation
 from solvable.core.status import Status
 from solvable.engine.amp import amp
+from solvable.engine.informed import truthful_start
 from solvable.engine.operators import Dense
 from solvable.engine.outputs.posterior import PosteriorDenoiser
 from solvable.engine.signals.separable import gaussian_denoiser
 from solvable.engine.two_sided import RESTARTS, run_amp
 from solvable.models.index import MultiIndex
-from solvable.models.index.informed import truthful_start
 from solvable.models.index.multi_index import orthonormal_teacher
 from solvable.models.index.scores import aligned, fresh_pairs, scores
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from solvable.engine.interactions import FieldDenoiser
+from solvable.engine.interactions import FieldDenoiser, Interaction
 from solvable.engine.sides import BayesOutput, OutputStep
 from solvable.engine.signals.separable import precision_from_norm
 from solvable.priors import Prior
@@ -83,6 +83,10 @@ class ExplicitOutput(BayesOutput, Information):
     def settled_entropy(self) -> float:
         return float(self.entropy(np.inf))
 
+    def missing_entropy(self, t: np.ndarray) -> np.ndarray:
+        """What Psi lacks of its value at q = 1, which a gain multiplies in the mutual information."""
+        return self.settled_entropy - self.entropy(t)
+
 
 @dataclasses.dataclass(frozen=True)
 class SpikeOutput(ExplicitOutput):
@@ -104,9 +108,13 @@ class SpikeOutput(ExplicitOutput):
     def entropy(self, t: np.ndarray | float) -> np.ndarray:
         return expit(t) ** self.order / (2 * self.order)
 
-    def denoiser(self, y: Any) -> FieldDenoiser:
+    def missing_entropy(self, t: np.ndarray) -> np.ndarray:
+        """$(1 - q^k)/(2k)$, small values to relative precision."""
+        return -np.expm1(-self.order * np.logaddexp(0.0, -np.asarray(t, float))) / (2 * self.order)
+
+    def denoiser(self, y: Interaction) -> FieldDenoiser:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The interaction takes the place of labels: it says how strong the field of an estimate should be."""
-        return FieldDenoiser(y)
+        return FieldDenoiser(y, y.bethe)  # pyright: ignore[reportArgumentType]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +152,17 @@ class LatentDenoiser:
     snr: float
 
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
-        field = np.sqrt(self.snr) * Omega
-        mean, variance = self.prior.denoise(field, precision_from_norm(field)[0][0])
+        field, A, mean, variance = self._posterior(Omega)
         g = np.sqrt(self.snr) * mean
         derivative = np.full((1, 1), self.snr * np.mean(variance))
-        return OutputStep(g, -derivative, strength=self.snr * np.mean(mean**2, keepdims=True))
+        strength = self.snr * np.mean(mean**2, keepdims=True)
+        return OutputStep(g, -derivative, log_Z=lambda: self.prior.log_partition(field, A)[:, 0], strength=strength)
+
+    def latent(self, Omega: np.ndarray) -> np.ndarray:
+        """E[u | Omega] of each sample, (n, 1)."""
+        return self._posterior(Omega)[2]
+
+    def _posterior(self, Omega: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+        field = np.sqrt(self.snr) * Omega
+        A = float(precision_from_norm(field)[0][0])
+        return field, A, *self.prior.denoise(field, A)

@@ -83,9 +83,9 @@ class SeparableSignal(BayesSignal):
         return self.prior.entropy
 
     @functools.cached_property
-    def _functions(self) -> tuple[Callable[..., np.ndarray], ...]:
+    def _functions(self) -> tuple[Callable[..., Any], ...]:
         # Taking a method off an equinox module costs more than a small method itself: do it once.
-        return self.prior.mmse, self.prior.overlap, self.prior.potential
+        return self.prior.mmse, self.prior.overlap, self.prior.potential, self.prior.moments
 
     def __repr__(self) -> str:
         return f"SeparableSignal({self.prior})"
@@ -107,6 +107,9 @@ class SeparableSignal(BayesSignal):
 
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         return self._functions[2](qhat)
+
+    def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._functions[3](qhat)
 
     def with_penalty(self, penalty: Penalty) -> PenalisedSignal:
         return PenalisedSignal.of(penalty, self.prior)

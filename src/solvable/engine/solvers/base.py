@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,15 @@ class Thresholds(dict[str, float]):
         super().__init__(*values, **named)
         self.errors = dict(errors or {})
 
+    def mapped(self, function: Callable[[float], float]) -> Thresholds:
+        """The same thresholds as values of something else, a monotone function of these."""
+        found = {name: function(value) for name, value in self.items()}
+        errors = {name: abs(function(self[name] + error) - found[name]) for name, error in self.errors.items()}
+        return Thresholds(found, errors=errors)
+
     def divided(self, unit: float) -> Thresholds:
         """The same thresholds in another unit."""
-        errors = {name: error / unit for name, error in self.errors.items()}
-        return Thresholds({name: value / unit for name, value in self.items()}, errors=errors)
+        return self.mapped(lambda value: value / unit)
 
     def text(self, name: str) -> str:
         """A threshold to the digits that its error leaves."""
@@ -58,6 +63,7 @@ class FixedPoints:
     `overlap` is M = W*^T W_hat / d, and `variance` V = I - M with small values kept to relative precision; `field` is
     the precision M_hat that belongs to them. `uncertainty` estimates the numerical error of the entries of M,
     `residual` is how far the logarithm of the step's two sides differ, `iterations` counts evaluations of the output.
+    `gain` is where they were asked for, if the solver says it.
     """
 
     overlap: np.ndarray
@@ -68,6 +74,7 @@ class FixedPoints:
     uncertainty: np.ndarray
     residual: np.ndarray
     iterations: np.ndarray
+    gain: np.ndarray | None = None
 
     @classmethod
     def nothing(cls, r: int) -> FixedPoints:

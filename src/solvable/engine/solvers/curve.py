@@ -10,8 +10,9 @@ A fixed point is stable where the curve rises. The free entropy whose stationary
     Phi(q, qhat) = potential(qhat) - q qhat / 2 + gain (Psi(V) - Psi(1)).
 
 As the gain grows, the iteration from nothing climbs the curve and jumps wherever the curve falls below an earlier
-maximum (a spinodal). Between the gain where the free entropy already prefers the far side and that spinodal, learning
-is possible but the iteration does not find it: a hard phase. [barbier2019optimal]
+maximum. The far side of the jump exists from the minimum after that maximum on, its `spinodal`. Between the gain where
+the free entropy already prefers the far side and the jump, learning is possible but the iteration does not find it: a
+hard phase. [barbier2019optimal]
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from solvable.engine.sides import BayesSignal
 from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 from solvable.numerics import interpolation
 from solvable.numerics.errors import COARSER
-from solvable.numerics.roots import golden_section, halving, illinois
+from solvable.numerics.roots import golden_section, halving, regula_falsi
 
 _DROP = 1e-6
 """The curve must fall by this much (in log gain), and by well more than its error, for a jump to count."""
@@ -39,7 +40,17 @@ _DEGREE = 10
 _PROBES = [0, 3, 7, 10]
 """The nodes of each panel at which the error is estimated. It changes by orders of magnitude within a unit of t, where
 one rule takes over from another, and crosses zero: probes are dense, and of the four around t the largest counts."""
-_LOG_QHAT = np.linspace(-12.0, 60.0, 3601)
+_LEAST, _MOST, _STEP = -12.0, 60.0, 0.02
+"""The grid of log qhat. Sparse weights of dimension rho switch at qhat of order rho log(1/rho): below, if they must."""
+_GAINS = 100
+"""At how many gains a hard phase is looked for before its start is closed in on."""
+_ENDLESS = 1e4
+"""How far above the spinodal it is looked for where the iteration never leaves q = 0."""
+_TIE = 1e-8
+"""Free entropies that are closer than this do not tell which of two fixed points is preferred."""
+_NEARBY = 1e-3
+"""The step in log qhat by which slopes along the curve are taken."""
+_ROUNDING = 1e-15
 
 
 class InformationTable(Information):
@@ -108,24 +119,38 @@ class Curve(Solver):
         return log_qhat - self.table.log_information(self._logit(np.exp(log_qhat)))
 
     @functools.cached_property
-    def log_qhat(self) -> np.ndarray:
-        """A grid on which the curve is monotone between neighbours: fine, and containing its extrema."""
-        grid = _LOG_QHAT[self.signal.mmse(np.exp(_LOG_QHAT)) > 1e-280]
-        curve = self.log_gain(grid)
+    def _grid(self) -> tuple[np.ndarray, np.ndarray]:
+        """A grid of log qhat on which the curve is monotone between neighbours: fine, and containing its extrema.
+
+        With t on it.
+        """
+        dimension = self.signal.dimension
+        least = min(_LEAST, np.floor(np.log(dimension)) - 4) if dimension > 0 else _LEAST
+        grid = np.linspace(least, _MOST, round((_MOST - least) / _STEP) + 1)
+        q, V = self.signal.moments(np.exp(grid))
+        grid, t = grid[V > 1e-280], _logit(q, V)[V > 1e-280]
+        curve = grid - self.table.log_information(t)
         turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
         sign = np.sign(curve[turns] - curve[turns - 1])
-        found = golden_section(lambda x: -sign * self.log_gain(x), grid[turns - 1], grid[turns + 1], 35)
-        return np.union1d(grid, found.middle)
+        found = golden_section(lambda x: -sign * self.log_gain(x), grid[turns - 1], grid[turns + 1], 35).middle
+        place = np.searchsorted(grid, found)
+        return np.insert(grid, place, found), np.insert(t, place, self._logit(np.exp(found)))
+
+    @property
+    def log_qhat(self) -> np.ndarray:
+        """The grid on which the curve is known."""
+        return self._grid[0]
 
     @functools.cached_property
     def log_curve(self) -> np.ndarray:
         """log gain on the grid."""
-        return self.log_gain(self.log_qhat)
+        log_qhat, t = self._grid
+        return log_qhat - self.table.log_information(t)
 
     @functools.cached_property
     def log_error(self) -> np.ndarray:
         """The estimated error of `log_curve`."""
-        return self.table.relative_error(self._logit(np.exp(self.log_qhat)))
+        return self.table.relative_error(self._grid[1])
 
     @property
     def gain_perfect(self) -> float:
@@ -143,8 +168,12 @@ class Curve(Solver):
 
     def free_entropy(self, qhat: np.ndarray, gain: np.ndarray) -> np.ndarray:
         """Phi at qhat and its overlap, relative to the state that knows nothing (q = 0)."""
-        signal = self.signal.potential(qhat) - self.signal.overlap(qhat) * qhat / 2
-        return signal + gain * (self.table.entropy(self._logit(qhat)) - self.table.entropy_at_zero)
+        q, V = self.signal.moments(qhat)
+        return self._free_entropy(qhat, q, _logit(q, V), gain)
+
+    def _free_entropy(self, qhat: np.ndarray, q: np.ndarray, t: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        labels = self.table.entropy(t) - self.table.entropy_at_zero
+        return self.signal.potential(qhat) - q * qhat / 2 + gain * labels
 
     def perfect_free_entropy(self, gain: np.ndarray) -> np.ndarray:
         """Phi at q = 1, where perfect recovery is stable: infinite, or minus the entropies of a discrete problem.
@@ -160,7 +189,7 @@ class Curve(Solver):
         gain = np.asarray(gain, float)
         with np.errstate(divide="ignore"):
             above = self.log_curve >= np.log(gain)[:, None]
-        qhat = np.where(gain <= self.gain_weak, 0.0, np.inf)
+        qhat = np.where(gain <= self.gain_weak, 0.0, self._beyond(gain))
         climbs = above.any(1) & (gain > self.gain_weak)
         qhat[climbs] = self._crossing(np.argmax(above[climbs], 1), gain[climbs])
         return self._points(qhat, gain)
@@ -176,41 +205,71 @@ class Curve(Solver):
         order = np.lexsort((value, row))
         last = np.searchsorted(row[order], np.arange(len(gain)), side="right") - 1
         best, runner_up = order[last], order[np.maximum(last - 1, 0)]
+        tie = _TIE * np.minimum(1.0, np.maximum(qhat[best], qhat[runner_up]))  # the terms of Phi are of that order
         with np.errstate(invalid="ignore"):
-            close = (row[runner_up] == row[best]) & (last > 0) & (np.abs(value[best] - value[runner_up]) < 1e-8)
+            close = (row[runner_up] == row[best]) & (last > 0) & (np.abs(value[best] - value[runner_up]) < tie)
         points = self._points(qhat[best], gain)
         return dataclasses.replace(points, status=np.where(close, Status.AMBIGUOUS_BRANCH, points.status))
 
     @functools.cached_property
     def _thresholds(self) -> Thresholds:
-        weak = self.gain_weak
-        algorithmic = _last_jump(self)
-        if algorithmic is None:
+        weak, fallen = self.gain_weak, self._fallen
+        if not fallen.size:
             return Thresholds(weak_recovery=weak, algorithmic=weak, information_theoretic=weak)
-        start = _hard_phase_start(self, algorithmic)
+        algorithmic = max(weak, float(np.exp(np.max(self.log_curve[: fallen[-1] + 1])))) if np.isfinite(weak) else weak
+        start = _hard_phase_start(self, algorithmic, self.spinodal)
         return Thresholds(weak_recovery=weak, algorithmic=algorithmic, information_theoretic=start)
+
+    @functools.cached_property
+    def spinodal(self) -> float:
+        """The gain from which on there is more to be known than the iteration finds, even if it is not preferred yet.
+
+        It is that of the last hard phase, and `gain_weak` where there is none.
+        """
+        fallen = self._fallen
+        if not fallen.size:
+            return self.gain_weak
+        peak = 0 if np.isinf(self.gain_weak) else int(np.argmax(self.log_curve[: fallen[-1] + 1]))
+        return min(float(np.exp(np.min(self.log_curve[peak:]))), self.gain_perfect)
+
+    @functools.cached_property
+    def _fallen(self) -> np.ndarray:
+        """Where the curve is below an earlier maximum, as numbers of its grid."""
+        with np.errstate(divide="ignore"):
+            start = np.log(self.gain_weak)
+        highest = np.maximum.accumulate(np.maximum(self.log_curve, start))
+        return np.nonzero(highest - self.log_curve > _DROP + 10 * self.log_error)[0]
 
     def thresholds(self) -> Thresholds:
         """weak_recovery, algorithmic and information_theoretic, each a gain (0: any, infinite: none)."""
         return Thresholds(self._thresholds)
 
+    def _beyond(self, gain: np.ndarray) -> np.ndarray:
+        """qhat past the end of the grid: infinite where recovery is perfect to rounding, gain I(V = 0) elsewhere."""
+        if self.table.sharp or self.signal.dimension == 0:
+            return np.full(gain.shape, np.inf)
+        last = self._logit(np.exp(self.log_qhat[-1:]))
+        return gain * np.exp(self.table.log_information(last))
+
     def _logit(self, qhat: np.ndarray) -> np.ndarray:
-        """t = log(q / V) at qhat, bounded where V underflows."""
-        return np.log(np.maximum(self.signal.overlap(qhat), 1e-300)) - np.log(
-            np.maximum(self.signal.mmse(qhat), 1e-300)
-        )
+        """t = log(q / V) at qhat."""
+        return _logit(*self.signal.moments(qhat))
 
     def _crossing(self, index: np.ndarray, gain: np.ndarray) -> np.ndarray:
         """qhat where the curve crosses gain in the grid cells that end at `index`."""
         level, grid = np.log(gain), self.log_qhat
+        first, before = index == 0, np.maximum(index - 1, 0)
         # Below the grid the curve is gain_weak (1 + O(q)) or a power of q; continue it there.
-        low = np.where(index == 0, grid[0] - 60.0, grid[np.maximum(index - 1, 0)])
-        high = grid[index]
+        low, high = np.where(first, grid[0] - 60.0, grid[before]), grid[index]
         if not index.size:
             return high
+        at_low, at_high = self.log_curve[before], self.log_curve[index]
+        if first.any():
+            at_low = np.where(first, self.log_gain(low), at_low)
         # Where the continuation does not cross, the fixed point lies below every q that matters.
-        crosses = self.log_gain(low) < level
-        root = illinois(lambda x: self.log_gain(x) - level, np.where(crosses, low, high - 1e-9), high)
+        crosses = at_low < level
+        at_low = np.where(crosses, at_low - level, -1.0)
+        root = regula_falsi(lambda x: self.log_gain(x) - level, low, high, ends=(at_low, at_high - level)).x
         return np.exp(np.where(crosses, root, low))
 
     def _stable(self, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -222,34 +281,34 @@ class Curve(Solver):
         rises[:, 0] &= gain > self.gain_weak
         row, index = np.nonzero(rises)
         nothing = np.nonzero(gain <= self.gain_weak)[0]
-        # Where nothing else is stable the curve has run off the grid towards q = 1.
-        lost = ~rises.any(1) & (gain > self.gain_weak)
-        perfect = np.nonzero((gain > self.gain_perfect) | lost)[0]
+        # Where the gain is above the whole grid the curve has run off it towards q = 1.
+        lost = ~above[:, -1]
+        perfect = np.nonzero((gain > self.gain_perfect) & ~lost)[0]
+        lost = np.nonzero(lost)[0]
         qhat = [np.zeros(len(nothing)), self._crossing(index, gain[row]), np.full(len(perfect), np.inf)]
-        return np.concatenate([nothing, row, perfect]), np.concatenate(qhat)
+        return np.concatenate([nothing, row, perfect, lost]), np.concatenate([*qhat, self._beyond(gain[lost])])
 
     def _points(self, qhat: np.ndarray, gain: np.ndarray) -> FixedPoints:
         inner = (qhat > 0) & np.isfinite(qhat)
         safe = np.where(inner, qhat, 1.0)
-        q = np.where(inner, self.signal.overlap(safe), np.where(qhat > 0, 1.0, 0.0))
-        V = np.where(inner, self.signal.mmse(safe), 1 - q)
-        perfect = self.perfect_free_entropy(gain)
-        free_entropy = np.where(inner, self.free_entropy(safe, gain), np.where(qhat > 0, perfect, 0.0))
+        x = np.log(safe) + np.array([[-_NEARBY], [0.0], [_NEARBY]])
+        near_q, near_V = (part.reshape(x.shape) for part in self.signal.moments(np.exp(x).ravel()))
+        t = _logit(near_q, near_V)
+        log_gain = x - self.table.log_information(t.ravel()).reshape(x.shape)
+        known = np.where(qhat > 0, 1.0, 0.0)
+        q, V = np.where(inner, near_q[1], known), np.where(inner, near_V[1], 1 - known)
+        at_ends = np.where(qhat > 0, self.perfect_free_entropy(gain), 0.0)
+        free_entropy = np.where(inner, self._free_entropy(safe, near_q[1], t[1], gain), at_ends)
         with np.errstate(divide="ignore"):
-            residual = np.where(inner & (q > 1e-6), np.abs(self.log_gain(np.log(safe)) - np.log(gain)), 0.0)
+            residual = np.where(inner & (q > 1e-6), np.abs(log_gain[1] - np.log(gain)), 0.0)
         status = np.where(residual < 1e-8, Status.CONVERGED, Status.MAX_STEPS)
-        error = self._overlap_error(safe, inner)
+        # |dq| = |dq / d log gain| |d log I| along the curve; what q and V lack of one is the error of the signal.
+        d_log_gain = log_gain[2] - log_gain[0]
+        slope = np.abs((near_V[0] - near_V[2]) / np.where(np.abs(d_log_gain) > 1e-9, d_log_gain, 1e-9))
+        lacking = np.maximum(np.abs(near_q[1] + near_V[1] - 1) - _ROUNDING, 0.0) / np.maximum(near_q[1], _ROUNDING)
+        error = np.where(inner, slope * (self.table.relative_error(t[1]) + lacking), 0.0)
         M, variance, field = (part[:, None, None] for part in (q, V, qhat))
-        return FixedPoints(M, variance, field, free_entropy, status, error, residual, np.zeros(len(q), int))
-
-    def _overlap_error(self, qhat: np.ndarray, inner: np.ndarray) -> np.ndarray:
-        """|dq| = |dq / d log gain| |d log I| along the curve."""
-        step = 1e-3
-        x = np.log(qhat)
-        dq = self.signal.mmse(np.exp(x - step)) - self.signal.mmse(np.exp(x + step))
-        d_log_gain = self.log_gain(x + step) - self.log_gain(x - step)
-        slope = np.abs(dq / np.where(np.abs(d_log_gain) > 1e-9, d_log_gain, 1e-9))
-        return np.where(inner, slope * self.table.relative_error(self._logit(qhat)), 0.0)
+        return FixedPoints(M, variance, field, free_entropy, status, error, residual, np.zeros(len(q), int), gain)
 
 
 @functools.lru_cache(maxsize=64)
@@ -263,29 +322,26 @@ def _information(channel: Channel, V: np.ndarray, fineness: float = 1.0) -> tupl
     return found.information[:, 0, 0], found.entropy
 
 
-def _last_jump(curve: Curve) -> float | None:
-    """The largest gain at which the uninformed fixed point jumps, infinite if it never leaves q = 0."""
-    if np.isinf(curve.gain_weak):
-        return np.inf
-    log_gain = curve.log_curve
-    start = np.log(curve.gain_weak) if curve.gain_weak > 0 else -np.inf
-    highest = np.maximum.accumulate(np.maximum(log_gain, start))
-    fallen = np.nonzero(highest - log_gain > _DROP + 10 * curve.log_error)[0]
-    return float(np.exp(highest[fallen[-1]])) if fallen.size else None
+def _logit(q: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """log(q / V), bounded where V underflows."""
+    return np.log(np.maximum(q, 1e-300)) - np.log(np.maximum(V, 1e-300))
 
 
-def _hard_phase_start(curve: Curve, algorithmic: float) -> float:
-    """The smallest gain from which on, up to the algorithmic threshold, Bayes-optimal learning beats AMP."""
+def _hard_phase_start(curve: Curve, algorithmic: float, spinodal: float) -> float:
+    """The smallest gain from which on, up to the algorithmic threshold, Bayes-optimal learning beats AMP.
+
+    There is nothing better below the spinodal.
+    """
 
     def better(gain: np.ndarray) -> np.ndarray:
         return curve.optimal(gain).overlap[:, 0, 0] > curve.uninformed(gain).overlap[:, 0, 0] + 1e-6
 
-    top = 1e4 if np.isinf(algorithmic) else algorithmic * (1 - 1e-7)
-    grid = np.geomspace(1e-4, 1.0, 400) * top
+    top = algorithmic * (1 - 1e-7) if np.isfinite(algorithmic) else _ENDLESS * (spinodal or 1.0)
+    grid = np.geomspace(max(spinodal, top / _ENDLESS), top, _GAINS)
     hard = better(grid)
     if not hard[-1]:
         return algorithmic
     start = int(np.nonzero(~hard)[0].max(initial=-1)) + 1
     if start == 0:
-        return 0.0
+        return spinodal
     return float(halving(lambda gain: better(np.array([gain]))[0], grid[start - 1], grid[start], 50).middle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.models.lowrank import bayes, pca
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
 
-__all__ = ["SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
+__all__ = ["SpikedCovariance", "SpikedMatrix", "SpikedTensor", "bayes", "pca"]

@@ -7,13 +7,18 @@ $B = \gamma x^* + \sqrt\gamma\, z$ whose precision grows with the overlap q of t
     tensor      gamma = q^(order - 1) / noise
     covariance  gamma = alpha snr overlap_u(snr q),   u the latent variable of a sample
 
-so that the curve of fixed points is explicit, q = overlap(gamma) [lesieur2017statistical].
+so that the curve of fixed points is explicit, q = overlap(gamma) [lesieur2017statistical, lelarge2019fundamental].
+The mutual information of the unknown and the data is, for each entry and with Psi the primitive of the output side,
+
+    i = gain (Psi(1) - Psi(q)) + I_x(gamma) - gamma (1 - q) / 2,        gain = snr^2, 1 / noise or alpha,
+
+I_x that of an entry and its field: its stationary points in q are the fixed points, and the lowest is Bayes-optimal.
 """
 
 from __future__ import annotations
 
 import abc
-import itertools
+import dataclasses
 import math
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,14 +26,20 @@ import equinox as eqx
 import numpy as np
 
 from solvable.core.checks import check_count, real_number
-from solvable.core.errors import checked_variance
 from solvable.core.memory import check_memory
+from solvable.core.model import Learner
+from solvable.core.ranges import UNIT, Range
+from solvable.core.results import Prediction
+from solvable.engine.amp import AMPReport, uninformed_start
+from solvable.engine.cosines import cosines_of
 from solvable.engine.erm import ERM
 from solvable.engine.interactions import Interaction, SymmetricMatrix, SymmetricTensor
 from solvable.engine.operators import Dense
 from solvable.engine.outputs.explicit import ExplicitOutput, LatentOutput, SpikeOutput
 from solvable.engine.signals.separable import SeparableSignal
+from solvable.engine.solvers.base import FixedPoints
 from solvable.engine.two_sided import Instance, TwoSided
+from solvable.models.lowrank.principal import Component, of_rows, of_symmetric, of_unfolding
 from solvable.priors import Prior, as_prior
 
 _DEFINITIONS = {
@@ -37,6 +48,9 @@ _DEFINITIONS = {
     "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
     "estimation_error": "|x_hat - x*|^2 / d, up to the same sign",
 }
+LATENT = "latent_squared_overlap"
+"""The metric that only samples with latent variables have."""
+_LARGEST_ORDER = 30
 
 
 class SpikeData(NamedTuple):
@@ -71,11 +85,39 @@ class Spiked(TwoSided):
     def hides_sign(self) -> bool:
         return True
 
+    @abc.abstractmethod
+    def principal(self, data: Any, rng: np.random.Generator) -> Component:
+        """The principal component of the data, as a unit vector."""
+
+    @abc.abstractmethod
+    def outlier(self, **axes: Any) -> Outlier | None:
+        """Its eigenvalue and its squared overlap with the spike at infinite size, and the bulk's end; None if it never
+        carries anything."""
+
+    def prediction(self, points: FixedPoints) -> Prediction:
+        """The metrics at fixed points, and the mutual information of the unknown and the data, for each entry."""
+        found = super().prediction(points)
+        if points.gain is None:
+            return found
+        information = {"mutual_information": self._mutual_information(points, points.gain)}
+        return dataclasses.replace(found, order_parameters=found.order_parameters | information)
+
+    def _mutual_information(self, points: FixedPoints, gain: np.ndarray) -> np.ndarray:
+        q, V, qhat = (part[:, 0, 0] for part in (points.overlap, points.variance, points.field))
+        known = np.isfinite(qhat)
+        safe = np.where(known, qhat, 0.0)
+        with np.errstate(divide="ignore"):
+            labels = gain * self.output_side().missing_entropy(np.log(q) - np.log(V))
+        return labels + np.where(known, self.prior.information(safe) - safe * V / 2, self.prior.entropy)
+
 
 class SelfInteracting(Spiked):
     """A spike seen through an interaction of itself; no axis, the strength of the noise is a field."""
 
     axes = ()
+
+    strength: ClassVar[str]
+    """The field that takes the place of an axis."""
 
     @abc.abstractmethod
     def output_side(self) -> SpikeOutput: ...  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -86,7 +128,34 @@ class SelfInteracting(Spiked):
 
     def instance(self, data: SpikeData) -> Instance:
         operator = self.interaction(data)
-        return Instance(operator, self.output_side().denoiser(operator), self.signal_side().denoiser(operator))
+        return Instance(
+            operator,
+            self.output_side().denoiser(operator),
+            self.signal_side().denoiser(operator),
+            spectral=lambda rng: self._spectral(data, rng),
+            details=_self_overlap,
+        )
+
+    def spectral_start(self, data: SpikeData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        r"""$\hat x = \sqrt q\, v$, and the same as its Onsager term; noise, which needs none, where v carries nothing.
+
+        With $Y v = (\lambda + 1/\lambda) v$ the field is then $B = \lambda Y \hat x - \hat x = \lambda^2 \hat x$,
+        whose signal and noise are those of a posterior mean: an eigenvector is a fixed point of linear message passing
+        [montanari2021estimation].
+        """
+        if self.output_side().order > 2:
+            return super().spectral_start(data, rng)
+        start = uninformed_start(rng, len(data.truth), 1)
+        return self._spectral(data, rng) or (start, np.zeros_like(start))
+
+    def _spectral(self, data: SpikeData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+        outlier = self.outlier()
+        q = 0.0 if outlier is None else float(outlier.overlap)
+        if q == 0:
+            return None
+        found = self.principal(data, rng)
+        start = math.sqrt(q * len(data.truth)) * found.vector[:, None]
+        return (start, start) if found.converged else None
 
 
 class SpikedMatrix(SelfInteracting):
@@ -99,7 +168,8 @@ class SpikedMatrix(SelfInteracting):
     """
 
     scaling: ClassVar[str] = "a d x d matrix"
-    references = ("lesieur2017statistical",)
+    references = ("deshpande2014information", "barbier2016mutual", "lelarge2019fundamental")
+    strength = "snr"
 
     snr: float
     prior: Prior
@@ -112,7 +182,16 @@ class SpikedMatrix(SelfInteracting):
         return SpikeOutput(2)
 
     def gain(self, **axes: Any) -> Any:
-        return np.atleast_1d(np.asarray(self.snr, float) ** 2)
+        return float(self.snr) ** 2
+
+    def at_gain(self, gain: float) -> float:
+        return math.sqrt(gain)
+
+    def principal(self, data: SpikeData, rng: np.random.Generator) -> Component:
+        return of_symmetric(data.Y, rng)
+
+    def outlier(self, **axes: Any) -> Outlier:
+        return matrix_outlier(float(self.snr))
 
     def interaction(self, data: SpikeData) -> SymmetricMatrix:
         return SymmetricMatrix(data.Y, float(self.snr))
@@ -133,28 +212,42 @@ class SpikedTensor(SelfInteracting):
     W is symmetric with N(0, 1) entries, independent up to symmetry, and $|x^*|^2 = d$.
 
     - `order`: the order k of the tensor, at least 2; a matrix has $\Delta = 1/snr^2$.
-    - `noise`: the variance $\Delta$ of the noise of an entry.
+    - `noise`: the variance $\Delta$ of the noise of an entry, positive: without noise the spike can be read off.
     - `prior`: the law of an entry of x*.
     """
 
     scaling: ClassVar[str] = "a tensor of d^order entries"
-    references = ("lesieur2017statistical",)
+    references = ("montanari2014statistical", "lesieur2017statistical")
+    strength = "noise"
 
     order: int = eqx.field(static=True)
     noise: float
     prior: Prior
 
     def __init__(self, order: int, noise: float, prior: str | Prior = "gaussian"):
-        self.order = check_count("order", order, least=2, most=12)
-        self.noise = checked_variance(noise)
+        self.order = check_count("order", order, least=2, most=_LARGEST_ORDER)
+        self.noise = real_number("noise", noise, "a variance: a finite number above 0", lambda x: x > 0)
         self.prior = as_prior(prior)
 
     def output_side(self) -> SpikeOutput:
         return SpikeOutput(int(self.order))
 
     def gain(self, **axes: Any) -> Any:
-        with np.errstate(divide="ignore"):
-            return np.atleast_1d(1 / np.asarray(self.noise, float))
+        return 1 / float(self.noise)
+
+    def at_gain(self, gain: float) -> float:
+        return 1 / gain if gain > 0 else math.inf
+
+    def principal(self, data: SpikeData, rng: np.random.Generator) -> Component:
+        """Of a matrix, in units of its noise; of the unfolding of a tensor."""
+        if self.order > 2:
+            return of_unfolding(data.Y, rng)
+        return of_symmetric(data.Y / math.sqrt(float(self.noise) * len(data.Y)), rng)
+
+    def outlier(self, **axes: Any) -> Outlier | None:
+        r"""Of a matrix. From order 3 on the rows of the unfolding are so long that their noise hides the spike, unless
+        its variance falls with d, below $(k-1)!\, d^{-(k-2)/2}$ [montanari2014statistical]."""
+        return matrix_outlier(1 / math.sqrt(float(self.noise))) if self.order == 2 else None
 
     def hides_sign(self) -> bool:
         return int(self.order) % 2 == 0
@@ -186,7 +279,8 @@ class SpikedCovariance(Spiked):
     """
 
     scaling: ClassVar[str] = "n = alpha d"
-    references = ("lesieur2017statistical",)
+    references = ("baik2005phase", "lesieur2017statistical")
+    definitions = _DEFINITIONS | {LATENT: "squared cosine between the latent variables and their estimates"}
 
     snr: float
     prior: Prior
@@ -200,9 +294,79 @@ class SpikedCovariance(Spiked):
     def output_side(self) -> LatentOutput:
         return LatentOutput(self.latent, float(self.snr))
 
+    def prediction(self, points: FixedPoints) -> Prediction:
+        """With the overlap of the posterior means of the latent variables, whose precision is snr q."""
+        found = super().prediction(points)
+        q, error = found.metrics["overlap"], found.uncertainty["overlap"]
+        latent = self.latent_overlap(q)
+        spread = np.maximum(np.abs(self.latent_overlap(q + error) - latent), np.finfo(float).eps * latent)
+        return dataclasses.replace(
+            found,
+            metrics=found.metrics | {LATENT: latent},
+            uncertainty=found.uncertainty | {LATENT: spread},
+        )
+
+    def latent_overlap(self, q: np.ndarray) -> np.ndarray:
+        """Of the posterior mean of a latent variable, given an estimate of w* of overlap q."""
+        return self.latent.overlap(float(self.snr) * np.minimum(q, 1.0))
+
+    def ranges(self, learner: Learner) -> dict[str, Range]:
+        return super().ranges(learner) | {LATENT: UNIT}
+
     def instance(self, data: SampleData) -> Instance:
-        operator = Dense(data.X)
-        return Instance(operator, self.output_side().denoiser(), self.signal_side().denoiser(operator))
+        operator, output = Dense(data.X), self.output_side().denoiser()
+        return Instance(
+            operator,
+            output,
+            self.signal_side().denoiser(operator),
+            spectral=lambda rng: self._spectral(data, rng),
+            details=_self_overlap,
+            metrics=lambda report: self.latent_scores(output.latent(report.Omega), data),
+        )
+
+    def latent_scores(self, estimate: np.ndarray, data: SampleData) -> dict[str, float]:
+        """The metric of an estimate (n, 1) of the latent variables."""
+        return {LATENT: cosines_of(estimate, data.latent[:, None])["squared_overlap"]}
+
+    def principal(self, data: SampleData, rng: np.random.Generator) -> Component:
+        """Of the covariance, in units of its noise."""
+        found, d = of_rows(data.X, rng), data.X.shape[1]
+        return found._replace(eigenvalue=d * found.eigenvalue, second=d * found.second)
+
+    def outlier(self, **axes: Any) -> Outlier:
+        r"""$(1 + \theta)(1 + \gamma/\theta)$ with $\gamma = 1/\alpha$, of $X^T X/n$ in units of its noise, and
+        $(1 - \gamma/\theta^2)/(1 + \gamma/\theta)$."""
+        theta, alpha = float(self.snr), np.asarray(axes["alpha"], float)
+        excess = alpha * theta**2 - 1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            edge = (1 + 1 / np.sqrt(alpha)) ** 2
+            location = np.where(excess > 0, (1 + theta) * (1 + 1 / (alpha * theta)), edge)
+            return Outlier(location, np.where(excess > 0, excess / (alpha * theta**2 + theta), 0.0), edge)
+
+    def latent_component(self, alpha: np.ndarray) -> np.ndarray:
+        r"""The squared overlap $(1 - \gamma/\theta^2)/(1 + 1/\theta)$ of the principal component of X X^T with u."""
+        theta = float(self.snr)
+        signal = alpha * theta**2
+        return np.maximum(signal - 1, 0.0) / np.maximum(signal + alpha * theta, 1.0)
+
+    def spectral_start(self, data: SampleData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        r"""$\hat w = \sqrt q\, v$ with its Onsager term $X\hat w\, c/(1 + c)$, $c = \theta (1 - q)/(1 + \theta q)$.
+
+        An eigenvector is a fixed point of message passing for Gaussian u and w, where $g = \theta\,\Omega/(1 +
+        \theta q)$, the response is 1 - q, and so $X\hat w - \Omega = c\,\Omega$ [montanari2021estimation]. Where it
+        carries nothing the start is noise, which needs no term.
+        """
+        start = uninformed_start(rng, len(data.truth), 1)
+        return self._spectral(data, rng) or (start, np.zeros((len(data.X), 1)))
+
+    def _spectral(self, data: SampleData, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray] | None:
+        n, d = data.X.shape
+        q, theta = float(self.outlier(alpha=n / d).overlap), float(self.snr)
+        if q == 0:
+            return None
+        found = self.principal(data, rng)
+        start, c = math.sqrt(q * d) * found.vector[:, None], theta * (1 - q) / (1 + theta * q)
+        return (start, c / (1 + c) * (data.X @ start)) if found.converged else None
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> SampleData:
         """A spike with |w*|^2 = d, and n = round(alpha d) samples (at least one) with latent variables."""
@@ -216,14 +380,31 @@ class SpikedCovariance(Spiked):
         return SampleData(X, truth[:, None], latent)
 
 
+class Outlier(NamedTuple):
+    """The `location` of the largest eigenvalue, the squared `overlap` of its eigenvector, the `edge` of the bulk."""
+
+    location: Any
+    overlap: Any
+    edge: Any
+
+
+def matrix_outlier(snr: float) -> Outlier:
+    r"""$\lambda + 1/\lambda$ and $1 - 1/\lambda^2$ above $\lambda = 1$ [baik2005phase]."""
+    return Outlier(snr + 1 / snr, (1 - 1 / snr) * (1 + 1 / snr), 2.0) if snr > 1 else Outlier(2.0, 0.0, 2.0)
+
+
 def symmetric_noise(rng: np.random.Generator, d: int, k: int) -> np.ndarray:
     """A symmetric tensor of order k whose entries with different indices are independent N(0, 1)."""
-    noise = rng.standard_normal((d,) * k)
-    total = np.zeros((d,) * k)
-    for order in itertools.permutations(range(k)):
-        total += noise.transpose(order)
-    total /= math.sqrt(math.factorial(k))
-    return total
+    total = rng.standard_normal((d,) * k)
+    # Over all permutations, as a product of sums over transpositions: each index is exchanged with those before it.
+    for last in range(1, k):
+        total = sum((total.swapaxes(j, last) for j in range(last)), total)
+    return total / math.sqrt(math.factorial(k))
+
+
+def _self_overlap(report: AMPReport) -> dict[str, Any]:
+    """What the overlap of a posterior mean should be equal to."""
+    return {"self_overlap": float(np.mean(report.estimate**2))}
 
 
 def outer_power(x: np.ndarray, k: int) -> np.ndarray:
