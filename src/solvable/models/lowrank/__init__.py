@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.models.lowrank.matrix_tensor import Curriculum, MatrixTensor, MaximumLikelihood
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
 
-__all__ = ["SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
+__all__ = ["Curriculum", "MatrixTensor", "MaximumLikelihood", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
