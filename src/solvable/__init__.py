@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from solvable.models.index.dynamics import Extragradient as Extragradient
     from solvable.models.index.dynamics import OnlineSGD as OnlineSGD
     from solvable.models.index.dynamics import RepeatedSGD as RepeatedSGD
+    from solvable.models.lowrank import Curriculum as Curriculum
+    from solvable.models.lowrank import MatrixTensor as MatrixTensor
+    from solvable.models.lowrank import MaximumLikelihood as MaximumLikelihood
     from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
@@ -97,6 +100,7 @@ _HOMES = {
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
     "solvable.models.index": ("MultiIndex",),
+    "solvable.models.lowrank.matrix_tensor": ("Curriculum", "MatrixTensor", "MaximumLikelihood"),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (
         "BilinearSequence",

@@ -89,6 +89,11 @@ BIBLIOGRAPHY = {
         "Mutual information for symmetric rank-one matrix estimation: a proof of the replica formula",
         2016,
         "NeurIPS, arXiv:1606.04142",
+    "barbier2017layered": Publication(
+        "Barbier, Macris, Miolane",
+        "The layered structure of tensor estimation and its mutual information",
+        2017,
+        "Allerton, arXiv:1709.10368",
     ),
     "barbier2019optimal": Publication(
         "Barbier, Krzakala, Macris, Miolane, Zdeborová",
@@ -310,6 +315,12 @@ BIBLIOGRAPHY = {
         2024,
         "NeurIPS, arXiv:2408.03733",
     ),
+    "mannelli2020marvels": Publication(
+        "Sarao Mannelli, Biroli, Cammarota, Krzakala, Urbani, Zdeborová",
+        "Marvels and pitfalls of the Langevin algorithm in noisy high-dimensional inference",
+        2020,
+        "Physical Review X 10, 011057, arXiv:1812.09066",
+    ),
     "marchenko1967distribution": Publication(
         "Marchenko, Pastur",
         "Distribution of eigenvalues for some sets of random matrices",
@@ -370,11 +381,23 @@ BIBLIOGRAPHY = {
         2011,
         "ISIT, arXiv:1010.5141",
     ),
+    "richard2014statistical": Publication(
+        "Richard, Montanari",
+        "A statistical model for tensor PCA",
+        2014,
+        "NeurIPS, arXiv:1411.1076",
+    ),
     "saad1995online": Publication(
         "Saad, Solla",
         "On-line learning in soft committee machines",
         1995,
         "Phys. Rev. E 52, 4225",
+    ),
+    "tabanelli2025computational": Publication(
+        "Tabanelli, Mergny, Zdeborová, Krzakala",
+        "Computational thresholds in multi-modal learning via the spiked matrix-tensor model",
+        2025,
+        "arXiv:2506.02664",
     ),
     "thrampoulidis2018precise": Publication(
         "Thrampoulidis, Abbasi, Hassibi",

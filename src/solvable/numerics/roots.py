@@ -4,6 +4,7 @@
 |---|---|---|
 | `regula_falsi`, `illinois` | a root of a function that is nearly linear in its bracket | NumPy arrays |
 | `crossing` | a root of one rising function, or the end nearest to it | plain numbers |
+| `every_root` | all roots of one function, close pairs too | NumPy arrays |
 | `halving` | where a property begins to hold: no values needed | plain numbers, NumPy and JAX arrays |
 | `golden_section` | a minimum | plain numbers and NumPy arrays |
 | `first_beyond` | a bracket, by walking outwards | plain numbers |
@@ -99,6 +100,28 @@ def crossing(function: Callable[[float], float], low: float, high: float, tolera
         return ends[x] if x in ends else function(x)
 
     return float(brentq(known, low, high, xtol=tolerance, rtol=max(tolerance, 1e-15)))  # type: ignore[arg-type]
+
+
+def every_root(function: Callable[[np.ndarray], np.ndarray], grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The roots of a NumPy function within a rising grid, in order, and whether it rises at each.
+
+    Two roots between neighbours of the grid are found where the function turns back next to zero: closer to it than to
+    its neighbours on the grid.
+    """
+    values = function(grid)
+    here = np.abs(values[1:-1])
+    left, right = (np.sign(values[1:-1]) * part - here for part in (values[:-2], values[2:]))
+    back = 1 + np.nonzero((left >= 0) & (right > 0) & (here < np.maximum(left, right)))[0]
+    if back.size:
+        side = np.sign(values[back])
+        turned = golden_section(lambda x: side * function(x), grid[back - 1], grid[back + 1], 30).middle
+        grid = np.union1d(grid, turned)
+        values = function(grid)
+    above = values >= 0
+    k = np.nonzero(above[1:] != above[:-1])[0]
+    ends = values[k], values[k + 1]
+    root = regula_falsi(function, grid[k], grid[k + 1], ends=ends, tolerance=4e-15, precision=1e-15, halve_every=4)
+    return root.x, above[k + 1]
 
 
 class Bracket(NamedTuple):

@@ -6,3 +6,7 @@ from solvable.models.lowrank import bayes, pca
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
 
 __all__ = ["SpikedCovariance", "SpikedMatrix", "SpikedTensor", "bayes", "pca"]
+from solvable.models.lowrank.matrix_tensor import Curriculum, MatrixTensor, MaximumLikelihood
+from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
+
+__all__ = ["Curriculum", "MatrixTensor", "MaximumLikelihood", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
