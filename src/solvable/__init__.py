@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from solvable.models.index.dynamics import Extragradient as Extragradient
     from solvable.models.index.dynamics import OnlineSGD as OnlineSGD
     from solvable.models.index.dynamics import RepeatedSGD as RepeatedSGD
+    from solvable.models.lowrank import RBM as RBM
+    from solvable.models.lowrank import RBMAscent as RBMAscent
     from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
@@ -94,7 +96,7 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
-    "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
+    "solvable.models.lowrank": ("RBM", "RBMAscent", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (
         "BilinearSequence",
         "GradientDescent",

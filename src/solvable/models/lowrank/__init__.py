@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.models.lowrank.rbm import RBM, RBMAscent
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
 
-__all__ = ["SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
+__all__ = ["RBM", "RBMAscent", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"]

@@ -37,6 +37,12 @@ _DEFINITIONS = {
     "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
     "estimation_error": "|x_hat - x*|^2 / d, up to the same sign",
 }
+_OF_MACHINES = {
+    "squared_norm": "|W|^2/d of a Boltzmann machine, the mean over its hidden units; with several of them the cosine "
+    "is that of w* with the span of their weights",
+    "log_likelihood": "that of all samples under a Boltzmann machine, relative to zero weights, over d",
+    "replicon": "stability of the maximum of a likelihood: the theory describes it where this is below 1",
+}
 
 
 class SpikeData(NamedTuple):
@@ -187,6 +193,7 @@ class SpikedCovariance(Spiked):
 
     scaling: ClassVar[str] = "n = alpha d"
     references = ("lesieur2017statistical",)
+    definitions: ClassVar[dict[str, str]] = _DEFINITIONS | _OF_MACHINES
 
     snr: float
     prior: Prior
