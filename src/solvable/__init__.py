@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from solvable.models.lowrank import Curriculum as Curriculum
     from solvable.models.lowrank import MatrixTensor as MatrixTensor
     from solvable.models.lowrank import MaximumLikelihood as MaximumLikelihood
+    from solvable.models.lowrank import RBM as RBM
+    from solvable.models.lowrank import RBMAscent as RBMAscent
     from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
@@ -102,6 +104,7 @@ _HOMES = {
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank.matrix_tensor": ("Curriculum", "MatrixTensor", "MaximumLikelihood"),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
+    "solvable.models.lowrank": ("RBM", "RBMAscent", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (
         "BilinearSequence",
         "Lazy",

@@ -442,6 +442,12 @@ BIBLIOGRAPHY = {
         2025,
         "arXiv:2503.14121",
     ),
+    "xu2025learning": Publication(
+        "Xu, Krzakala, Zdeborová",
+        "Learning with restricted Boltzmann machines: asymptotics of AMP and GD in high dimensions",
+        2025,
+        "NeurIPS, arXiv:2505.18046",
+    ),
     "zdeborova2016statistical": Publication(
         "Zdeborová, Krzakala",
         "Statistical physics of inference: thresholds and algorithms",

@@ -23,6 +23,7 @@ def check_learner(learner: Any) -> Learner:
     return _instance("learner", learner, Learner, "BayesOptimal()")
 
 
+Matrix = tuple[tuple[float, ...], ...]
 MOST = 2**63 - 1
 """The largest count: what files and arrays hold."""
 
@@ -80,6 +81,19 @@ def real_array(name: str, value: Any) -> np.ndarray:
     if array.dtype.kind not in "iuf" or array.size == 0:
         raise bad_parameter(name, value, takes)
     return array.astype(np.float64)
+
+
+def as_matrix(name: str, value: Any) -> Matrix:
+    """Rows of numbers, from an array, a list of one row, or text such as `"0.2 0.1; -0.1 0.3"`."""
+    if isinstance(value, str):
+        try:
+            value = [[float(word) for word in row.split()] for row in value.split(";")]
+        except ValueError:
+            raise bad_parameter(name, value, "numbers, with spaces between them and ; between rows") from None
+    array = np.atleast_2d(real_array(name, value))
+    if array.ndim > 2 or not np.all(np.isfinite(array)):
+        raise bad_parameter(name, value, "a matrix of finite numbers")
+    return tuple(tuple(row) for row in array.tolist())
 
 
 def _is_no_number(value: Any) -> bool:

@@ -77,6 +77,7 @@ class AMPReport:
     `derivative_ratios` are the eigenvalues of the last two relative to the first (0.05 added to each); sound runs have
     all of them within 0.2 of 1, or within two of their standard errors as sums over samples (`ratio_errors`, of both in
     turn). Where the output says itself what A is, `strength`, its ratios are the residual ones and there are no others.
+    There are none for a signal that says its own V: for a penalised estimate the three are three things.
     Directions recovered so well that d V < 1, or that V is at its floor, are left out, since there g -> 0
     rightly, and so are those of which nothing was found. Whether they agree (`consistent`) and whether the run stopped
     moving (`converged`) are two facts: a run may do either without the other.
@@ -308,7 +309,7 @@ def _report(W: np.ndarray, last: _Step | None, status: Status, trace: list, n: i
     Q, V, precision, change = (np.stack(column) for column in zip(*trace, strict=True))
     A, log_Z, d = last.new.precision, last.out.log_Z, len(W)
     unknown = (d * last.v > 1) & (last.v > vmin)
-    found = unknown & (_diagonal(Q[-1], last.u) > _LIVE * _noise_floor(d))
+    found = unknown & (_diagonal(Q[-1], last.u) > _LIVE * _noise_floor(d)) & (last.new.variance is None)
     g, derivatives = last.out.g, None if last.out.derivatives is None else last.out.derivatives()
     if last.out.strength is None:
         residual, residual_errors = _ratios(g.T @ g / d, g[:, :, None] * g[:, None, :], A, last.u[:, found], d)

@@ -18,12 +18,18 @@ the scatter of the sets tells the error. The response Rl is found in one of two 
 
 - by Stein's identity, $E[g_t (om, z)^T] = (Rl(t,\cdot), b_t)\, Cov(om, z)$, without derivatives, kinks or not. The
   fields of later steps are nearly combinations of those before, so that single entries of Rl mean little after ten
-  steps. What Rl does to the fields remains well determined if all is written in one triangular basis of them.
+  steps. What Rl does to the fields remains well determined if all is written in one triangular basis of them, from
+  which fields are left out that are new by less than the averages are known.
 - by derivatives, $dg_t/dom_s = g'(h_t) (\delta_{ts} + \eta\sum_{s\le v<t} Rth(t,v)\, dg_v/dom_s)$, sample by sample.
-  It takes steps^2/2 numbers a sample, and g must have a derivative: what a kink adds to g' at one point is missed.
+  It takes steps^2/2 numbers a sample, and g must have a derivative: what a kink adds to g' at one point is missed. The
+  covariances are then those of the process that the weights follow beside the directions,
 
-The first is used, and held against a second course: by the derivatives where there are some and their number allows,
-or else by Stein's identity with a quarter of the samples, whose error is not that of the first.
+      r_{t+1} = A_t r_t + eta alpha sum_{s<=t} Rl(t,s) r_s + eta xi_t,      E xi_t xi_s^T = alpha E[g_t g_s^T],
+
+  so that they remain those of some fields, however few samples there are and however many steps.
+
+The first has the smaller scatter, and is used. It is held against a second course: by the derivatives where there are
+some and their number allows, or else by Stein's identity with a quarter of the samples, whose error is another.
 """
 
 from __future__ import annotations
@@ -49,12 +55,12 @@ _FEWEST = 8
 """The least such power: with fewer samples averages mean nothing."""
 _NUMBERS = 2**22
 """The most samples of a set times fields: what it keeps is three times that."""
-_DERIVATIVES = 2**25
+_DERIVATIVES = 2**23
 """The most derivatives that a set keeps."""
-_DERIVED = 12
-"""By derivatives alone, covariances soon are those of no samples: the most steps that are held against them."""
 _NEW = 1e-6
 """A field that is known from earlier ones to this share of its variance tells nothing new."""
+_MANY = 12
+"""After more steps than this the errors of averages add up: fields must be new by ten times as much."""
 _GRID = 3
 """The most dimensions in which the samples of a smooth force are a grid."""
 
@@ -124,11 +130,14 @@ def descend(
         fine, coarse = (grid_samples(target, extra, p * steps, size) for size in (1.0, 0.75))
         return run([fine], new=1e-12), run([coarse], new=1e-12)
     power = set_size(signal, steps)
-    small = p**2 * steps * (steps + 1) // 2 * 2 ** (power - 2) <= _DERIVATIVES
-    derived = not signal.kinked and steps <= _DERIVED and small
+    new = _NEW if steps <= _MANY else 10 * _NEW
+    fewer = min(power - 2, int(np.log2(_DERIVATIVES / max(p**2 * steps * (steps + 1) // 2, 1))))
+    derived = not signal.kinked and fewer >= _FEWEST
     # The second course is rougher in every way, so that their difference covers what the scatter of the first hides.
-    first, second = _sets(signal, steps, power, 0), _sets(signal, steps, power - 2, SETS)
-    return run(first), run(second, stein=not derived, new=100 * _NEW if derived else 10 * _NEW)
+    first = run(_sets(signal, steps, power, 0), new=new)
+    if derived:
+        return first, run(_sets(signal, steps, fewer, SETS), stein=False)
+    return first, run(_sets(signal, steps, power - 2, SETS), new=10 * new)
 
 
 def _sets(signal: Signal, steps: int, power: int, start: int) -> Iterator[Samples]:
@@ -171,7 +180,7 @@ def _one_set(
     size = p * (steps + 1)
     M, C, Rth = np.zeros((steps + 1, p, r)), np.zeros((size, size)), np.zeros((size, size))
     H, G = np.zeros((p * steps, n)), np.zeros((p * steps, n))
-    response = None if stein else _Response(p, steps, weight)
+    response = None if stein else _Response(p, steps, weight, rate, alpha, Q0 - M0 @ M0.T)
     basis = _Basis(r, p * steps, new)
     M[0], C[:p, :p] = M0, Q0
     for t in range(steps):
@@ -189,12 +198,17 @@ def _one_set(
         # The weights move, and with them the fields of fresh samples.
         A = np.eye(p) - rate * signal.decay(C[now, now], alpha)
         M[t + 1] = A @ M[t] + rate * alpha * weighted @ x_star.T
-        C[soon, upto] = A @ C[now, upto] + rate * alpha * weighted @ H[upto].T
-        C[upto, soon] = C[soon, upto].T
         # The samples answer to their fields, and to their own past.
         Rl = basis.solve(on_basis) if response is None else response.step(slope, rate * Rth[now, past])
         Rth[soon, now] = np.eye(p)
         Rth[soon, past] = A @ Rth[now, past] + rate * alpha * Rl @ Rth[upto, past]
+        if response is not None:
+            beside = response.covariance(A, Rl, Rth[: soon.stop, upto], weighted @ G[upto].T)
+            C[soon, : soon.stop] = M[t + 1] @ M[: t + 2].reshape(-1, r).T + beside
+            C[: soon.stop, soon] = C[soon, : soon.stop].T
+            continue
+        C[soon, upto] = A @ C[now, upto] + rate * alpha * weighted @ H[upto].T
+        C[upto, soon] = C[soon, upto].T
         # The self-overlap: E[g_t h_{t+1}^T] from what is known of om_{t+1}, its new part being independent of g_t.
         known = basis.project(M[t + 1], C[soon, upto])
         g_h = on_basis @ known.T + rate * (weighted @ G[upto].T) @ Rth[soon, upto].T
@@ -257,11 +271,17 @@ class _Basis:
 
 
 class _Response:
-    """dg_v/dom_s of every sample, for all s <= v: what the average response and later derivatives are made of."""
+    """dg_v/dom_s of every sample, for all s <= v: what the average response and later derivatives are made of.
 
-    def __init__(self, p: int, steps: int, weight: np.ndarray):
-        self.p, self.weight = p, weight
+    `beside` (p, p) is the covariance of the weights beside the directions at the start.
+    """
+
+    def __init__(self, p: int, steps: int, weight: np.ndarray, rate: float, alpha: float, beside: np.ndarray):
+        self.p, self.weight, self.rate, self.alpha, self.beside = p, weight, rate, alpha, beside
         self._kept = [np.empty((steps - s, p, p * len(weight))) for s in range(steps)]
+        self._gram = np.zeros((p * steps, p * steps))
+        self._start = np.zeros((p * (steps + 1), p))  # what is left of r_0 in r_t
+        self._start[:p] = np.eye(p)
         self._t = 0
 
     def step(self, slope: np.ndarray, pull: np.ndarray) -> np.ndarray:
@@ -279,6 +299,16 @@ class _Response:
             mean[:, p * s : p * (s + 1)] = change.reshape(p, p, n) @ self.weight
         self._t += 1
         return mean
+
+    def covariance(self, A: np.ndarray, Rl: np.ndarray, Rth: np.ndarray, g_g: np.ndarray) -> np.ndarray:
+        """E r_{t+1} r_s^T for all s <= t + 1, (p, p (t + 2)), of the process of the weights; `g_g` = E g_t g_s^T."""
+        p, upto = self.p, slice(0, self.p * self._t)
+        now, soon = slice(upto.stop - p, upto.stop), slice(upto.stop, upto.stop + p)
+        self._gram[now, upto], self._gram[upto, now] = g_g, g_g.T
+        self._start[soon] = A @ self._start[now] + self.rate * self.alpha * Rl @ self._start[upto]
+        kept = self._start[: soon.stop]
+        pushed = self.rate**2 * self.alpha * (Rth[soon] @ self._gram[upto, upto]) @ Rth.T
+        return self._start[soon] @ self.beside @ kept.T + pushed
 
 
 @functools.lru_cache(maxsize=32)

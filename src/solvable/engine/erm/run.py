@@ -25,6 +25,7 @@ from solvable.engine.erm.direct import Minimum, minimise
 from solvable.engine.erm.metrics import METRICS, estimate_metrics, facts
 from solvable.engine.operators import Dense
 from solvable.engine.outputs.proximal import ProximalDenoiser
+from solvable.engine.sides import OutputDenoiser, SignalDenoiser
 from solvable.engine.signals.separable import PenalisedDenoiser
 from solvable.engine.two_sided import TwoSided
 from solvable.numerics.roots import crossing, first_beyond
@@ -43,7 +44,8 @@ def run_erm(model: TwoSided, learner: ERM, data: Data, rng: np.random.Generator)
     labels = model.likelihood()
     labels.check(learner.loss)
     if learner.solver == "gamp":
-        found = _message_passing(learner, data, rng)
+        output, signal = ProximalDenoiser(SampleLoss(learner.loss, data.y)), PenalisedDenoiser(learner.penalty)
+        found = message_passing(data.X, output, signal, np.zeros((data.X.shape[1], 1)), rng)
     else:
         found = minimise(data.X, data.y, learner.loss, learner.penalty)
     w, truth = found.estimate, data.truth[:, 0]
@@ -82,21 +84,13 @@ def replicon(samples: SampleLoss, outputs: np.ndarray, penalty: Penalty, w: np.n
     return float(np.sum(h**2) / d * stiffness)
 
 
-def _message_passing(learner: ERM, data: Data, rng: np.random.Generator) -> Minimum:
-    d = data.X.shape[1]
-    samples = SampleLoss(learner.loss, data.y)
+def message_passing(
+    X: np.ndarray, output: OutputDenoiser, signal: SignalDenoiser, start: np.ndarray, rng: np.random.Generator
+) -> Minimum:
+    """The loop on inputs X from `start` (d, 1), with smaller steps where the first do not settle."""
     done = 0
-    for damping, steps in _DAMPINGS.items():  # smaller steps where the first do not settle
-        report = amp(
-            Dense(data.X),
-            ProximalDenoiser(samples),
-            PenalisedDenoiser(learner.penalty),
-            np.zeros((d, 1)),
-            rng,
-            damping=damping,
-            max_steps=steps,
-            tolerance=_TOLERANCE,
-        )
+    for damping, steps in _DAMPINGS.items():
+        report = amp(Dense(X), output, signal, start, rng, damping=damping, max_steps=steps, tolerance=_TOLERANCE)
         done += report.iterations
         if report.converged:
             break

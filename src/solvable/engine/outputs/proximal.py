@@ -105,7 +105,7 @@ class LinearLabels(LabelModel):
         def component(slope: Any, noise: Any) -> tuple[Any, ...]:
             variance = noise + jnp.maximum(q - 2 * slope * m + slope**2, 0.0)
             rule = field_rule(loss, 0.0, V, 0.0, jnp.sqrt(jnp.maximum(variance, _SMALLEST)), panel)
-            _, *moments = _moments(rule)
+            _, *moments = slope_moments(rule)
             return moments[1], *moments
 
         push, *others = jax.vmap(component)(self.slope, self.noise)
@@ -130,7 +130,7 @@ class CurvedLabels(LabelModel):
         def row(z: Any, y: Any, noise: Any) -> tuple[Any, ...]:
             mean = loss.coordinate(y, m * z)
             variance = jnp.maximum(q - m**2, 1e-14 * q) + noise
-            return _moments(field_rule(loss, y, V, mean, jnp.sqrt(jnp.maximum(variance, _SMALLEST)), panel))
+            return slope_moments(field_rule(loss, y, V, mean, jnp.sqrt(jnp.maximum(variance, _SMALLEST)), panel))
 
         mean_slope, *others = jax.lax.map(lambda args: row(*args), (self.z, self.y, self.noise), batch_size=32)
         weight = panel.full * self.weight + (1 - panel.full) * self.coarse
@@ -164,7 +164,7 @@ class ClassLabels(LabelModel):
             Z, dZ = self.law.probability(k, c * loss.coordinate(y, rule.field) / root, V_star)
             sign = 1.0 if loss.residual else -1.0
             push = sign * jnp.sum(rule.weight * dZ * rule.slope)
-            _, *others = _moments(rule._replace(weight=rule.weight * Z))
+            _, *others = slope_moments(rule._replace(weight=rule.weight * Z))
             return push, *others
 
         kept = self.values[:1] if self.mirrored else self.values
@@ -234,7 +234,7 @@ class LogisticClasses(eqx.Module):
         return LogisticClasses(self.gain, self.flipped + (1 - 2 * self.flipped) * share)
 
 
-def _moments(rule: FieldRule) -> tuple[Any, Any, Any, Any, Any]:
+def slope_moments(rule: FieldRule) -> tuple[Any, Any, Any, Any, Any]:
     """E f', E f'^2, E h, E h^2 and E f."""
     weight, slope, response = rule.weight, rule.slope, rule.response
     parts = (slope, slope**2, response, response**2, rule.value)

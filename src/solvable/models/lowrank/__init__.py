@@ -10,3 +10,7 @@ from solvable.models.lowrank.matrix_tensor import Curriculum, MatrixTensor, Maxi
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
 
 __all__ = ["Curriculum", "MatrixTensor", "MaximumLikelihood", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
+from solvable.models.lowrank.rbm import RBM, RBMAscent
+from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
+
+__all__ = ["RBM", "RBMAscent", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"]

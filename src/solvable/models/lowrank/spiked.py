@@ -51,6 +51,12 @@ _DEFINITIONS = {
 LATENT = "latent_squared_overlap"
 """The metric that only samples with latent variables have."""
 _LARGEST_ORDER = 30
+_OF_MACHINES = {
+    "squared_norm": "|W|^2/d of a Boltzmann machine, the mean over its hidden units; with several of them the cosine "
+    "is that of w* with the span of their weights",
+    "log_likelihood": "that of all samples under a Boltzmann machine, relative to zero weights, over d",
+    "replicon": "stability of the maximum of a likelihood: the theory describes it where this is below 1",
+}
 
 
 class SpikeData(NamedTuple):
@@ -280,7 +286,9 @@ class SpikedCovariance(Spiked):
 
     scaling: ClassVar[str] = "n = alpha d"
     references = ("baik2005phase", "lesieur2017statistical")
-    definitions = _DEFINITIONS | {LATENT: "squared cosine between the latent variables and their estimates"}
+    definitions: ClassVar[dict[str, str]] = (
+        _DEFINITIONS | _OF_MACHINES | {LATENT: "squared cosine between the latent variables and their estimates"}
+    )
 
     snr: float
     prior: Prior

@@ -4,12 +4,11 @@ With the same batch at every step the samples remember what they did to the weig
 mean-field theory of `engine/dynamics/dmft.py`; with fresh batches it is the recursion of `engine/dynamics/fresh.py`.
 After one step the two are the same. After two the same batch teaches what no number of fresh ones does: a target like
 $He_3$, whose label is uncorrelated with z, becomes visible through powers of the label. [dandi2024benefits]
-
-Averages are over samples where they are not over grids. The stated uncertainty is `_ERRORS` standard errors of them,
-and by what a second, rougher way to the same overlaps disagrees beyond its own scatter.
 """
 
 from __future__ import annotations
+
+import functools
 
 import numpy as np
 
@@ -17,16 +16,14 @@ from solvable.core.errors import NotSimulable, NotSolvable
 from solvable.core.model import Data
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
-from solvable.engine.dynamics.dmft import Course, descend
+from solvable.engine.dynamics.dmft import descend
 from solvable.engine.dynamics.fresh import descend_fresh
 from solvable.engine.dynamics.labels import Labels
+from solvable.engine.dynamics.scatter import judged
 from solvable.models.index.dynamics.learners import BatchGD
 from solvable.models.index.dynamics.metrics import metrics_of, uncertainty_of
 from solvable.models.index.multi_index import MultiIndex
 from solvable.numerics.subspaces import orthonormal
-
-_ERRORS = 4.0
-"""Standard errors of the mean of eight that the uncertainty is: beyond it lies one in two hundred."""
 
 
 def _why_not(model: MultiIndex) -> str | None:
@@ -49,40 +46,14 @@ def batch_theory(model: MultiIndex, learner: BatchGD, alpha: float) -> Predictio
         found, other = descend(labels, float(alpha), rate, steps, M, Q, model.target)
     else:
         found, other = descend_fresh(labels, float(alpha), rate, steps, M, Q)
-    metrics, uncertainty = _judged(model, labels, found, other)
+    metrics, uncertainty = judged(functools.partial(metrics_of, model, labels.student), found, other)
+    M, Q = (path[:, -1].mean(axis=0, keepdims=True) for path in (found.M, found.Q))
+    own = uncertainty_of(model, labels.student, M, Q)
+    uncertainty = {name: error + float(own[name][0]) for name, error in uncertainty.items()}
     path = {"M_path": found.M.mean(axis=0), "Q_path": found.Q.mean(axis=0)}
     last = {"M": path["M_path"][-1], "Q": path["Q_path"][-1]}
     how = {"condition": found.condition, "held_against_derivatives": float(learner.reuse and not other.stein)}
     return Prediction(metrics, last | path | how, iterations=steps, uncertainty=uncertainty)
-
-
-def _judged(
-    model: MultiIndex, labels: Labels, found: Course, other: Course
-) -> tuple[dict[str, float], dict[str, float]]:
-    """The metrics at the last step of the mean course, and how far they may be off."""
-    first, second = (_scattered(model, labels, course) for course in (found, other))
-    M, Q = (path[:, -1].mean(axis=0, keepdims=True) for path in (found.M, found.Q))
-    own = uncertainty_of(model, labels.student, M, Q)
-    metrics, uncertainty = {}, {}
-    for name, (value, error) in first.items():
-        rough, rough_error = second[name]
-        hidden = max(abs(value - rough) - _ERRORS * np.hypot(error, rough_error), 0.0)
-        metrics[name] = value
-        uncertainty[name] = float(_ERRORS * error + hidden + own[name][0])
-    return metrics, uncertainty
-
-
-def _scattered(model: MultiIndex, labels: Labels, course: Course) -> dict[str, tuple[float, float]]:
-    """Each metric at the mean of the sets, and its standard error by how it scatters among them."""
-    sets = len(course.M)
-    M, Q = (np.concatenate([path[:, -1].mean(axis=0, keepdims=True), path[:, -1]]) for path in (course.M, course.Q))
-    if sets == 1:
-        M, Q = M[:1], Q[:1]
-    with np.errstate(invalid="ignore"):
-        found = metrics_of(model, labels.student, M, Q)
-    if sets == 1:
-        return {name: (float(value[0]), 0.0) for name, value in found.items()}
-    return {name: (float(v[0]), float(np.std(v[1:], ddof=1) / np.sqrt(sets))) for name, v in found.items()}
 
 
 @simulation(MultiIndex, BatchGD, references=("dandi2024benefits",))

@@ -13,34 +13,20 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from solvable.core.checks import check_count, is_array, real_array, real_number
+from solvable.core.checks import Matrix, as_matrix, check_count, is_array, real_number
 from solvable.core.errors import bad_parameter
 from solvable.core.model import Learner
 from solvable.engine.dynamics.student import Student, as_activation
 from solvable.targets.target import Target
 
 RANDOM = "random"
-Matrix = tuple[tuple[float, ...], ...]
-
-
-def _as_matrix(name: str, value: Any) -> Matrix:
-    """Rows of numbers, from an array, a list of one row, or text such as `"0.2 0.1; -0.1 0.3"`."""
-    if isinstance(value, str):
-        try:
-            value = [[float(word) for word in row.split()] for row in value.split(";")]
-        except ValueError:
-            raise bad_parameter(name, value, "numbers, with spaces between them and ; between rows") from None
-    array = np.atleast_2d(real_array(name, value))
-    if array.ndim > 2 or not np.all(np.isfinite(array)):
-        raise bad_parameter(name, value, "a matrix of finite numbers")
-    return tuple(tuple(row) for row in array.tolist())
 
 
 def _as_start(value: Any) -> Any:
     if isinstance(value, str) and value.strip().lower() == RANDOM:
         return RANDOM
     if isinstance(value, str) or is_array(value):
-        return _as_matrix("start", value)
+        return as_matrix("start", value)
     takes = "'random', a number between -1 and 1, or an array of numbers"
     return real_number("start", value, takes, lambda m: -1 <= m <= 1)
 
@@ -48,14 +34,14 @@ def _as_start(value: Any) -> Any:
 def _as_layer(value: Any) -> tuple[float, ...] | None:
     if value is None:
         return None
-    rows = _as_matrix("second_layer", value if is_array(value) or isinstance(value, str) else [value])
+    rows = as_matrix("second_layer", value if is_array(value) or isinstance(value, str) else [value])
     if len(rows) > 1 and len(rows[0]) > 1:
         raise bad_parameter("second_layer", value, "a list of numbers, one for each neuron")
     return rows[0] if len(rows) == 1 else tuple(row[0] for row in rows)
 
 
 def _as_self_overlap(value: Any) -> Matrix | None:
-    return None if value is None else _as_matrix("self_overlap", value)
+    return None if value is None else as_matrix("self_overlap", value)
 
 
 def _check_flag(name: str, value: Any) -> None:
