@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from solvable.lab.study.run import study as study
     from solvable.lab.sweep.gather import open as open
     from solvable.lab.sweep.verb import sweep as sweep
+    from solvable.models.features import PowerLawFeatures as PowerLawFeatures
+    from solvable.models.features import RandomFeatures as RandomFeatures
+    from solvable.models.features.power_law import optimal_exponents as optimal_exponents
+    from solvable.models.features.power_law import scaling_exponents as scaling_exponents
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.models.index.dynamics import BatchGD as BatchGD
@@ -93,6 +97,8 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
+    "solvable.models.features": ("PowerLawFeatures", "RandomFeatures"),
+    "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (
