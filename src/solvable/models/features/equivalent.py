@@ -62,22 +62,24 @@ class Risk(NamedTuple):
     """g/n: the root of the training error over the test error."""
 
 
-def gaps(xp: Any, n: Any, u: Any, ratio: Any) -> Gaps:
-    """g and w from (n - T) (1 - u T) = ratio, ratio = lambda/nu, with T the smaller root; each from a sum.
+def gaps(xp: Any, n: Any, p: Any, ratio: Any) -> Gaps:
+    """g and w from (n - T) (1 - T/p) = ratio, ratio = lambda/nu, with T the smaller root; each from a sum.
 
     `xp` is numpy or jax.numpy.
     """
-    excess = n * u - 1
+    kernel = p == xp.inf
+    p = xp.where(kernel, 1.0, p)
+    excess, u = xp.where(kernel, -1.0, (n - p) / p), xp.where(kernel, 0.0, 1 / p)
     root = xp.sqrt(excess**2 + 4 * u * ratio)
-    few = excess <= 0  # fewer samples than features
+    few = excess <= 0  # not more samples than features
     larger = (root + xp.abs(excess)) / 2  # w of few samples, u g of many
     quotient = ratio / xp.where(larger > 0, larger, 1.0)  # g of few samples, w/u of many
-    return Gaps(xp.where(few, quotient, larger / xp.where(few, 1.0, u)), xp.where(few, larger, u * quotient))
+    return Gaps(xp.where(few, quotient, larger * p), xp.where(few, larger, u * quotient))
 
 
-def risk(n: Any, u: Any, noise: Any, gap: Gaps, sums: Sums) -> Risk:
+def risk(n: Any, p: Any, noise: Any, gap: Gaps, sums: Sums) -> Risk:
     """The equations above, for NumPy and JAX; infinite at the interpolation threshold without penalty."""
-    g, w = gap
+    (g, w), u = gap, 1 / p
     T2, D, A, C, B = sums
     ahead = w + u * D
     share = u * D / ahead

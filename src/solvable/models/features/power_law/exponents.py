@@ -64,8 +64,8 @@ class OptimalExponents(NamedTuple):
 def scaling_exponents(model: PowerLawFeatures, ell: Any, q: Any, n: Any = math.inf) -> ScalingExponents:
     r"""The exponents at the penalty $n^{1-l}$ and $n^q$ features, in closed form, or measured at a finite `n`.
 
-    **Arguments:** `ell` (l) and `q`, numbers or arrays that broadcast, not negative, q infinite for the kernel itself. At
-    q = 1, p/n is a constant other than one. With `n`, the exponents are the local slopes
+    **Arguments:** `ell` (l) and `q`, numbers or arrays that broadcast, not negative; q is infinite for the kernel
+    itself, and at q = 1 p/n is a constant other than one. With `n`, the exponents are the local slopes
     $-d \log(\text{error})/d \log n$ of the theory along the same path.
 
     **Returns:** `ScalingExponents`. Without noise there is no variance: its exponent is infinite.

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from solvable.core.checks import is_traced
-from solvable.core.errors import NotSolvable
+from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
@@ -35,7 +35,7 @@ from solvable.numerics.series import COARSE, FINE, integer_rule
 _TERMS = 6
 """Of the expansion beyond the last octave; up to 10^15 samples X^-alpha/nu is below 10^-3."""
 _HALVINGS, _NEWTON = 36, 2
-_ROUNDING = 2e-15
+_ROUNDING = 3e-15
 _SOLVED = 1e-10
 """The largest residual of a converged point."""
 
@@ -70,54 +70,56 @@ def power_law(model: PowerLawFeatures, learner: RandomFeatures, n: Any, p: Any) 
     fine, coarse = (problem_of(model, learner.penalty, count) for count in (FINE, COARSE))
     if is_traced((fine, n, p)):
         return Prediction(*solved(fine, n, p)[:2])
-    metrics, order, status, residual, rounding = in_batches(lambda n, p: solved(fine, n, p), n, p)
+    if learner.penalty == 0 and model.terms is not None and np.any(np.minimum(n, p) >= model.terms):
+        raise bad_parameter("penalty", 0.0, f"positive where min(n, p) reaches terms = {model.terms}: nu is 0 there")
+    metrics, order, status, residual = in_batches(lambda n, p: solved(fine, n, p), n, p)
     coarser = in_batches(lambda n, p: solved(coarse, n, p), n, p)[0]
-    uncertainty = {name: abs(value - coarser[name]) + rounding * abs(value) for name, value in metrics.items()}
+    rounding = _ROUNDING * (1 + float(model.capacity))
+    with np.errstate(invalid="ignore"):  # infinite at the interpolation threshold
+        uncertainty = {name: abs(value - coarser[name]) + rounding * abs(value) for name, value in metrics.items()}
     return Prediction(metrics, order, status, residual, _HALVINGS + _NEWTON + 1, uncertainty)
 
 
 @jax.jit
-def solved(problem: Problem, n: Any, p: Any) -> tuple[dict, dict, Any, Any, Any]:
-    """Metrics, order parameters, status, residual and relative rounding error at each n and p."""
+def solved(problem: Problem, n: Any, p: Any) -> tuple[dict, dict, Any, Any]:
+    """Metrics, order parameters, status, and the relative change of nu by one more step, at each n and p."""
     # With no sample or no feature nothing is learned: ordinary numbers stand in for what is then not used.
     seen = (n > 0) & (p > 0)
-    n, u = jnp.where(seen, n, 1.0), 1 / jnp.where(seen, p, 1.0)
+    n, p = jnp.where(seen, n, 1.0), jnp.where(seen, p, 2.0)
     fixed = jax.lax.stop_gradient
 
-    def newton(t: Any, problem: Problem, n: Any, u: Any) -> tuple[Any, Any]:
-        value, slope = _equation(problem, n, u, t, _sums(problem, t))
-        return t + value / fixed(slope), value
+    def step(t: Any, problem: Problem, n: Any, p: Any) -> Any:
+        value, slope = _equation(problem, n, p, t, _sums(problem, t))
+        return value / fixed(slope)
 
-    still = fixed((problem, n, u))
-    bracket = halving(lambda t: newton(t, *still)[1] < 0, *_bounds(*still), _HALVINGS)
-    t = jax.lax.fori_loop(0, _NEWTON, lambda _, t: newton(t, *still)[0], bracket.middle)
-    t = newton(fixed(t), problem, n, u)[0]
+    still = fixed((problem, n, p))
+    bracket = halving(lambda t: step(t, *still) < 0, *_bounds(*still), _HALVINGS)
+    t = jax.lax.fori_loop(0, _NEWTON, lambda _, t: t + step(t, *still), bracket.middle)
+    t += step(t, problem, n, p)
     sums = _sums(problem, t)
-    residual = jnp.where(seen, jnp.abs(_equation(problem, n, u, t, sums)[0]) / sums.freedom, 0.0)
-    metrics, order = _results(problem, seen, n, u, t, sums)
+    value, slope = _equation(problem, n, p, t, sums)
+    residual = jnp.where(seen, jnp.abs(value / slope), 0.0)
+    metrics, order = _results(problem, seen, n, p, t, sums)
     good = jnp.isfinite(metrics["generalization_error"])
     status = jnp.where(residual <= _SOLVED, int(Status.CONVERGED), int(Status.MAX_STEPS))
     status = jnp.where(good, status, int(Status.NONFINITE))
-    larger = jnp.maximum(order["features_left"], u * order["samples_left"])
-    rounding = _ROUNDING * (1 + problem.alpha + 1 / jnp.where(larger > 0, larger, 1.0))
-    return metrics, order, *fixed((status, residual, rounding))
+    return metrics, order, *fixed((status, residual))
 
 
-def _equation(problem: Problem, n: Any, u: Any, t: Any, sums: Sums) -> tuple[Any, Any]:
-    """T - R at t = log nu, where R solves (n - R)(1 - u R) = penalty/nu, and minus the derivative of that in t."""
+def _equation(problem: Problem, n: Any, p: Any, t: Any, sums: Sums) -> tuple[Any, Any]:
+    """T - R at t = log nu, where R solves (n - R)(1 - R/p) = penalty/nu, and minus the derivative of that in t."""
     ratio = _ratio(problem.penalty, t)
-    g, w = gaps(jnp, n, u, ratio)
-    solution = 2 * (n - ratio) / (1 + n * u + jnp.sqrt((1 - n * u) ** 2 + 4 * u * ratio))
-    steepness = w + u * g
+    g, w = gaps(jnp, n, p, ratio)
+    steepness = w + g / p
     slope = jnp.where(steepness > 0, ratio / jnp.where(steepness > 0, steepness, 1.0), 0.0)
-    return sums.freedom - solution, sums.mixed + slope
+    return sums.freedom - (n - g), sums.mixed + slope
 
 
-def _results(problem: Problem, seen: Any, n: Any, u: Any, t: Any, sums: Sums) -> tuple[dict, dict]:
+def _results(problem: Problem, seen: Any, n: Any, p: Any, t: Any, sums: Sums) -> tuple[dict, dict]:
     """Metrics and order parameters."""
     penalty, noise = problem.penalty, problem.noise
-    gap = gaps(jnp, n, u, _ratio(penalty, t))
-    found = risk(n, u, noise, gap, sums)
+    gap = gaps(jnp, n, p, _ratio(penalty, t))
+    found = risk(n, p, noise, gap, sums)
     signal = sums.learned + 2 * sums.crossed + sums.missed
     bias, variance = jnp.where(seen, found.bias, signal), jnp.where(seen, found.variance, 0.0)
     # The first sample: g/n for n to 0, where nu = (penalty + sum of the eigenvalues)/n.
@@ -144,10 +146,10 @@ def _ratio(penalty: Any, t: Any) -> Any:
     return jnp.where(penalty > 0, jnp.exp(jnp.log(jnp.where(penalty > 0, penalty, 1.0)) - t), 0.0)
 
 
-def _bounds(problem: Problem, n: Any, u: Any) -> tuple[Any, Any]:
+def _bounds(problem: Problem, n: Any, p: Any) -> tuple[Any, Any]:
     """Numbers between which log nu lies."""
     alpha, penalty = problem.alpha, problem.penalty
-    most = jnp.minimum(n, 1 / u)
+    most = jnp.minimum(n, p)
     c = (jnp.pi / alpha) / jnp.sin(jnp.pi / alpha)
     infinite = -alpha * jnp.log((most + 1) / c)
     # Where all K eigenvalues can be learned, K <= min(n, p), only the penalty keeps nu away from 0.
@@ -161,16 +163,18 @@ def _bounds(problem: Problem, n: Any, u: Any) -> tuple[Any, Any]:
 def _sums(problem: Problem, t: Any) -> Sums:
     """The sums of `equivalent` at t = log nu, an array of one dimension."""
     tau = t[:, None] + problem.alpha * problem.logs
-    s, other = jax.nn.sigmoid(-tau), jax.nn.sigmoid(tau)
+    small = jnp.exp(-jnp.abs(tau))
+    s, other = (jnp.where(side, 1.0, small) / (1 + small) for side in (tau < 0, tau >= 0))
     power = 1 + 2 * problem.alpha * problem.source
-    columns = jnp.stack([problem.weights, problem.weights * jnp.exp(-power * problem.logs)], axis=1)
-    powers = jnp.stack([jnp.zeros_like(power), power])
-
-    def total(j: int) -> Any:
-        return ((s ** (2 - j) * other**j) @ columns + _beyond(problem, powers, t, 2 - j)).T
-
-    (squared, learned), (mixed, crossed), (_, missed) = (total(j) for j in range(3))
-    return Sums(squared, mixed, learned, crossed, missed)
+    ones, squares = problem.weights, problem.weights * jnp.exp(-power * problem.logs)
+    beyond = [_beyond(problem, jnp.stack([jnp.zeros_like(power), power]), t, 2 - j).T for j in range(3)]
+    return Sums(
+        jnp.sum(s * s * ones, axis=1) + beyond[0][0],
+        jnp.sum(s * other * ones, axis=1) + beyond[1][0],
+        jnp.sum(s * s * squares, axis=1) + beyond[0][1],
+        jnp.sum(s * other * squares, axis=1) + beyond[1][1],
+        jnp.sum(other * other * squares, axis=1) + beyond[2][1],
+    )
 
 
 def _beyond(problem: Problem, powers: Any, t: Any, least: int) -> Any:
