@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.features import PowerLawFeatures as PowerLawFeatures
+    from solvable.models.features import RandomFeatures as RandomFeatures
+    from solvable.models.features.power_law import optimal_exponents as optimal_exponents
+    from solvable.models.features.power_law import scaling_exponents as scaling_exponents
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.models.index.dynamics import BatchGD as BatchGD
@@ -101,6 +105,8 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
+    "solvable.models.features": ("PowerLawFeatures", "RandomFeatures"),
+    "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank.matrix_tensor": ("Curriculum", "MatrixTensor", "MaximumLikelihood"),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),

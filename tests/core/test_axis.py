@@ -14,6 +14,13 @@ CASES = [
     (sv.Axis("a", most=1, closed="right"), [1e-9, 1], [0, 1.1], "a finite number above 0 and at most 1"),
     (sv.Axis("a", most=1, closed="left"), [0, 0.9], [1], "a finite number of at least 0 and below 1"),
     (sv.Axis("a", most=1, closed="neither"), [0.5], [0, 1], "a finite number above 0 and below 1"),
+    (sv.Axis("a", infinite=True), [0, 0.5, np.inf], [-1, -np.inf, np.nan], "not negative, or infinite"),
+    (
+        sv.Axis("a", whole=True, least=1, infinite=True),
+        [1, np.inf],
+        [0, 1.5],
+        "a whole number of at least 1, or infinite",
+    ),
     (sv.Axis("a", least=-np.inf), [-3, 3], [np.inf, -np.inf], "a finite number"),
 ]
 

@@ -16,7 +16,8 @@ class Axis:
     """One axis: its `name` is the keyword of the verbs, its `label` what plots write beside it, such as `"n/d"`.
 
     Values are finite numbers from `least` to `most`, integers if `whole`. `closed` says which of the two bounds are
-    values themselves: `"both"`, `"left"`, `"right"` or `"neither"`.
+    values themselves: `"both"`, `"left"`, `"right"` or `"neither"`. With `infinite` plus infinity is a value too: a
+    limit that theory knows.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Axis:
     least: float = 0.0
     most: float = math.inf
     closed: str = "both"
+    infinite: bool = False
 
     def __post_init__(self):
         for name in ("least", "most"):
@@ -46,10 +48,11 @@ class Axis:
         above = f"{low} {self.least:g}" if self.least > -math.inf else ""
         below = f"{high} {self.most:g}" if self.most < math.inf else ""
         if (self.whole, above, below) == (False, "at least 0", ""):
-            return "finite and not negative"
+            return "not negative, or infinite" if self.infinite else "finite and not negative"
         kind = "a whole number" if self.whole else "a finite number"
         bounds = " and ".join(filter(None, (above, below)))
-        return f"{kind} {'of ' if bounds.startswith('at') else ''}{bounds}".rstrip()
+        text = f"{kind} {'of ' if bounds.startswith('at') else ''}{bounds}".rstrip()
+        return f"{text}, or infinite" if self.infinite else text
 
     def check(self, values: Any) -> None:
         """Refuse values outside the bounds, or between integers, with a `ValueError` naming the axis."""
@@ -59,6 +62,8 @@ class Axis:
         good = np.isfinite(array) & low & high
         if self.whole:
             good &= array == np.round(array)
+        if self.infinite:
+            good |= array == np.inf
         if not np.all(good):
             raise bad_parameter(self.name, float(array[~good].flat[0]), self.takes)
 

@@ -183,6 +183,12 @@ BIBLIOGRAPHY = {
         2024,
         "ICML, arXiv:2402.03220",
     ),
+    "defilippis2024dimension": Publication(
+        "Defilippis, Loureiro, Misiakiewicz",
+        "Dimension-free deterministic equivalents and scaling laws for random feature regression",
+        2024,
+        "NeurIPS, arXiv:2405.15699",
+    ),
     "defilippis2025optimal": Publication(
         "Defilippis, Dandi, Mergny, Krzakala, Loureiro",
         "Optimal spectral transitions in high-dimensional multi-index models",

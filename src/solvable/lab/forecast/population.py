@@ -1,0 +1,159 @@
+r"""What a data set says of the population it comes from, as far as the learning curves of ridge regression need it.
+
+With $S_k = \lambda_k/(\lambda_k + \nu)$ over the eigenvalues of the kernel, kernel ridge regression needs the functions
+
+    T1 = sum S,   T2 = sum S^2,   Q = noise + sum beta^2 (1 - S)^2,   H = noise + sum beta^2 (1 - S)
+
+of one number nu (`models/features/equivalent.py`). The eigenvalues of the kernel matrix of N samples are not those of
+the kernel, nor are its coefficients those of the target: small ones are far off. But these sums need neither. With
+$a_j = \mathrm{Tr}(K + \lambda)^{-j}$, $c_j = y^T (K + \lambda)^{-j} y$ and one equation, $\nu = 1/a_1$, they are
+
+    T1 = M - lambda a_1,    T2 = M - a_1^2/a_2,    H = c_1/a_1,    Q = c_2/a_2,
+
+at every nu from that of $\lambda = 0$ on, to a relative 1/N: the theory at n = N is solved for the population, and N
+times $c_2/a_1^2$ is the error by generalized cross validation [golub1979generalized, jacot2020kernel, wei2022more].
+With the mean taken off labels and kernel, M = N - 1 takes the place of N.
+
+The theory holds for Gaussian features, and real ones have heavier tails. So the errors are multiplied by that of
+leaving each sample out over that of generalized cross validation, at the same nu: the first is right whatever the
+features, at n = N.
+
+**Below the smallest nu**, which more than N samples may reach, the functions are continued: $T_1 \propto \nu^{-g}$,
+g its slope, but not beyond the number of features, and $Q = s + A \nu^b$, fitted where at least half of the directions
+count, $a_2^2/a_4 \ge M/2$: closer to $\lambda = 0$ everything rests on a few of the smallest eigenvalues. A kernel that
+has fewer eigenvalues than M/2 needs no continuation, since nu goes down to 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+GRID = 160
+ZERO = 1e-12
+"""Eigenvalues that are this part of the largest are those of rounding."""
+WINDOW = 30.0
+"""The power laws are fitted from the smallest reliable nu up to this times it."""
+DECADES, A_DECADE = 8, 20
+"""How far below it they go, and in how many points each."""
+
+
+class Spectrum(NamedTuple):
+    """The positive eigenvalues of a centred kernel matrix, their vectors (N x r), and the labels without their mean."""
+
+    eigenvalues: np.ndarray
+    vectors: np.ndarray
+    labels: np.ndarray
+
+
+class Population(NamedTuple):
+    """The functions of nu at increasing values of it; `leaving_out` is the factor that real features need."""
+
+    nu: np.ndarray
+    T1: np.ndarray
+    T2: np.ndarray
+    Q: np.ndarray
+    H: np.ndarray
+    leaving_out: np.ndarray
+
+
+class Estimate(NamedTuple):
+    """A population as `rows` samples show it: read off them, and smooth, continued to smaller nu.
+
+    `power` is the exponent b and `floor` the constant s of the continuation; without one the floor is Q at nu = 0.
+    """
+
+    rows: int
+    seen: Population
+    smooth: Population
+    power: float | None
+    floor: float
+
+
+def spectrum_of_features(X: np.ndarray, y: np.ndarray) -> Spectrum:
+    """That of the kernel X X^T, from the smaller of the two matrices of products."""
+    X, y = X - X.mean(axis=0), y - y.mean()
+    if X.shape[1] >= len(X):
+        return _spectrum(X @ X.T, y)
+    values, vectors = np.linalg.eigh(X.T @ X)
+    kept = values > ZERO * max(values[-1], np.finfo(float).tiny)
+    return Spectrum(values[kept], X @ vectors[:, kept] / np.sqrt(values[kept]), y)
+
+
+def spectrum_of_kernel(K: np.ndarray, y: np.ndarray) -> Spectrum:
+    """That of a kernel matrix."""
+    rows = K.mean(axis=0)
+    return _spectrum(K - rows - rows[:, None] + rows.mean(), y - y.mean())
+
+
+def _spectrum(K: np.ndarray, y: np.ndarray) -> Spectrum:
+    from scipy.linalg import eigh
+
+    values, vectors = eigh(K, overwrite_a=True, check_finite=False)
+    kept = values > ZERO * max(values[-1], np.finfo(float).tiny)
+    return Spectrum(values[kept], vectors[:, kept], y)
+
+
+def estimate(found: Spectrum, features: float) -> Estimate:
+    """The population behind a spectrum, of a kernel with so many features at most."""
+    rows, M = len(found.labels), len(found.labels) - 1
+    e, y = found.eigenvalues, found.labels
+    w = found.vectors.T @ y
+    empty = M - len(e)  # directions without an eigenvalue
+    high, low = e.max(), e.max() * 1e-10 if empty else max(e.min() * 1e-2, e.max() * ZERO)
+    penalty = np.geomspace(low, 1e4 * high, GRID)
+    s = penalty[:, None] / (e + penalty[:, None])
+    a1, a2, a4 = (empty + np.sum(s**j, axis=1) for j in (1, 2, 4))
+    rest = max(float(y @ y - w @ w), 0.0) if empty else 0.0
+    c1, c2 = (rest + s**j @ w**2 for j in (1, 2))
+    ratio = _left_out(found, s, w, empty) / (rows * c2 / a1**2)
+    seen = Population(penalty / a1, M - a1, M - a1**2 / a2, c2 / a2, c1 / a1, ratio)
+    reliable = a2**2 / a4 >= M / 2
+    first = int(np.argmax(reliable))
+    if first == 0 and empty:
+        return Estimate(rows, seen, seen, None, float((seen.Q * ratio)[0]))
+    return _continued(rows, seen, first, features)
+
+
+def _left_out(found: Spectrum, s: np.ndarray, w: np.ndarray, empty: int) -> np.ndarray:
+    """The mean squared error of each sample by the fit to all others, at every penalty."""
+    U, y = found.vectors, found.labels
+    share, fitted = U**2, U * w
+    # What the directions without an eigenvalue leave; none are left of a matrix of full rank but rounding.
+    unfitted = np.maximum(1 - 1 / len(y) - share.sum(axis=1), 0.0) if empty else 0.0
+    unexplained = y - fitted.sum(axis=1) if empty else 0.0
+    errors = []
+    for row in s:
+        errors.append(np.mean(((unexplained + fitted @ row) / (unfitted + share @ row)) ** 2))
+    return np.array(errors)
+
+
+def _continued(rows: int, seen: Population, first: int, features: float) -> Estimate:
+    """The functions from the first reliable nu on, with power laws below."""
+    from scipy.optimize import nnls
+
+    kept = Population(*(part[first:] for part in seen))
+    error = kept.Q * kept.leaving_out
+    near = kept.nu <= WINDOW * kept.nu[0]
+    x = kept.nu[near] / kept.nu[0]
+    fits = []
+    for b in np.linspace(0.05, 2.0, 40):
+        columns = np.stack([np.ones(len(x)), x**b], axis=1) / error[near][:, None]
+        (floor, scale), misfit = nnls(columns, np.ones(len(x)))
+        fits.append((misfit, b, floor, scale))
+    _, b, floor, scale = min(fits)
+    below = np.logspace(-DECADES, 0, DECADES * A_DECADE, endpoint=False)
+    # The degrees of freedom grow like a power until they come close to the number of features, 1/T1 = 1/power + 1/most.
+    most = max(features, kept.T1[0] * (1 + 1e-9))
+    power = 1 / (1 / kept.T1[0] - 1 / most)
+    slope = (1 - kept.T2[0] / kept.T1[0]) / (1 - kept.T1[0] / most) if np.isfinite(most) else 1 - kept.T2[0] / kept.T1[0]
+    grown = power * below ** -min(slope, 1.0)
+    T1 = 1 / (1 / grown + 1 / most)
+    T2 = T1 * (1 - min(slope, 1.0) * (1 - T1 / most))
+    left = kept.leaving_out[0]
+    Q = (floor + scale * below**b) / (floor + scale) * kept.Q[0]
+    H = Q + (kept.H[0] - kept.Q[0]) * below**b
+    parts = (below * kept.nu[0], T1, T2, Q, H, np.full(len(below), left))
+    smooth = Population(*(np.concatenate(pair) for pair in zip(parts, kept, strict=True)))
+    return Estimate(rows, seen, smooth, float(b), float(floor / (floor + scale) * error[0]))
