@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from solvable.lab.study.run import study as study
     from solvable.lab.sweep.gather import open as open
     from solvable.lab.sweep.verb import sweep as sweep
+    from solvable.models.features import RandomFeatures as RandomFeatures
+    from solvable.models.features import TwoLayer as TwoLayer
     from solvable.models.index import MultiIndex as MultiIndex
     from solvable.models.index.diagnosis import diagnose as diagnose
     from solvable.models.index.dynamics import BatchGD as BatchGD
@@ -93,6 +95,7 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
+    "solvable.models.features": ("RandomFeatures", "TwoLayer"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from solvable.models import index, lowrank, matrix
+from solvable.models import features, index, lowrank, matrix
 
-__all__ = ["index", "lowrank", "matrix"]
+__all__ = ["features", "index", "lowrank", "matrix"]

@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from solvable.models.features.learners import RandomFeatures
+from solvable.models.features.two_layer import random_features
+from solvable.models.features.two_layer.model import TwoLayer
 
-__all__ = ["RandomFeatures"]
+__all__ = ["RandomFeatures", "TwoLayer", "random_features"]
