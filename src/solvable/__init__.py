@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from solvable.models.attention import DeepAttention as DeepAttention
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
+    from solvable.models.features import TwoLayer as TwoLayer
     from solvable.models.features.power_law import optimal_exponents as optimal_exponents
     from solvable.models.features.power_law import scaling_exponents as scaling_exponents
     from solvable.models.index import MultiIndex as MultiIndex
@@ -56,10 +57,10 @@ if TYPE_CHECKING:
     from solvable.models.index.dynamics import Extragradient as Extragradient
     from solvable.models.index.dynamics import OnlineSGD as OnlineSGD
     from solvable.models.index.dynamics import RepeatedSGD as RepeatedSGD
+    from solvable.models.lowrank import RBM as RBM
     from solvable.models.lowrank import Curriculum as Curriculum
     from solvable.models.lowrank import MatrixTensor as MatrixTensor
     from solvable.models.lowrank import MaximumLikelihood as MaximumLikelihood
-    from solvable.models.lowrank import RBM as RBM
     from solvable.models.lowrank import RBMAscent as RBMAscent
     from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
@@ -105,21 +106,22 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
-    "solvable.models.features": ("PowerLawFeatures", "RandomFeatures"),
+    "solvable.models.features": ("PowerLawFeatures", "RandomFeatures", "TwoLayer"),
     "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),
-    "solvable.models.lowrank.matrix_tensor": ("Curriculum", "MatrixTensor", "MaximumLikelihood"),
-    "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
-    "solvable.models.lowrank": ("RBM", "RBMAscent", "SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
-    "solvable.models.matrix": (
-        "BilinearSequence",
-        "Lazy",
-        "MatrixSensing",
-        "NuclearNorm",
-        "QuadraticNetwork",
-    ),
     "solvable.models.index.diagnosis": ("diagnose",),
     "solvable.models.index.dynamics": ("BatchGD", "Extragradient", "OnlineSGD", "RepeatedSGD"),
+    "solvable.models.lowrank": (
+        "Curriculum",
+        "MatrixTensor",
+        "MaximumLikelihood",
+        "RBM",
+        "RBMAscent",
+        "SpikedCovariance",
+        "SpikedMatrix",
+        "SpikedTensor",
+    ),
+    "solvable.models.matrix": ("BilinearSequence", "Lazy", "MatrixSensing", "NuclearNorm", "QuadraticNetwork"),
     "solvable.priors.penalties": ("Lasso", "Ridge"),
     "solvable.targets.target": ("Target",),
     "solvable.verbs.optimize": ("Optimum", "optimize"),

@@ -78,6 +78,12 @@ BIBLIOGRAPHY = {
         2018,
         "NeurIPS, arXiv:1806.05451",
     ),
+    "ba2022high": Publication(
+        "Ba, Erdogdu, Suzuki, Wang, Wu, Yang",
+        "High-dimensional asymptotics of feature learning: how one gradient step improves the representation",
+        2022,
+        "NeurIPS, arXiv:2205.01445",
+    ),
     "baik2005phase": Publication(
         "Baik, Ben Arous, Péché",
         "Phase transition of the largest eigenvalue for nonnull complex sample covariance matrices",
@@ -89,6 +95,7 @@ BIBLIOGRAPHY = {
         "Mutual information for symmetric rank-one matrix estimation: a proof of the replica formula",
         2016,
         "NeurIPS, arXiv:1606.04142",
+    ),
     "barbier2017layered": Publication(
         "Barbier, Macris, Miolane",
         "The layered structure of tensor estimation and its mutual information",
@@ -100,6 +107,18 @@ BIBLIOGRAPHY = {
         "Optimal errors and phase transitions in high-dimensional generalized linear models",
         2019,
         "PNAS 116, 5451, arXiv:1708.03395",
+    ),
+    "barbier2025optimal": Publication(
+        "Barbier, Camilli, Nguyen, Pastore, Skerk",
+        "Optimal generalisation and learning transition in extensive-width shallow neural networks near interpolation",
+        2025,
+        "arXiv:2501.18530",
+    ),
+    "barbier2026sharp": Publication(
+        "Barbier, Nguyen",
+        "Sharp feature-learning transitions and Bayes-optimal neural scaling laws in extensive-width networks",
+        2026,
+        "arXiv:2605.10395",
     ),
     "bayati2011dynamics": Publication(
         "Bayati, Montanari",
@@ -170,6 +189,12 @@ BIBLIOGRAPHY = {
         1965,
         "IEEE Trans. Electron. Comput. 14, 326",
     ),
+    "cui2024asymptotics": Publication(
+        "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro",
+        "Asymptotics of feature learning in two-layer networks after one gradient-step",
+        2024,
+        "ICML, arXiv:2402.04980",
+    ),
     "damian2024computational": Publication(
         "Damian, Pillaud-Vivien, Lee, Bruna",
         "Computational-statistical gaps in Gaussian single-index models",
@@ -182,6 +207,19 @@ BIBLIOGRAPHY = {
         "and Leap Exponents",
         2024,
         "ICML, arXiv:2402.03220",
+    ),
+    "dandi2024random": Publication(
+        "Dandi, Pesce, Cui, Krzakala, Lu, Loureiro",
+        "A random matrix theory perspective on the spectrum of learned features and asymptotic generalization "
+        "capabilities",
+        2024,
+        "arXiv:2410.18938",
+    ),
+    "dandi2024two": Publication(
+        "Dandi, Krzakala, Loureiro, Pesce, Stephan",
+        "How two-layer neural networks learn, one (giant) step at a time",
+        2024,
+        "JMLR 25, arXiv:2305.18270",
     ),
     "defilippis2024dimension": Publication(
         "Defilippis, Loureiro, Misiakiewicz",
@@ -231,6 +269,12 @@ BIBLIOGRAPHY = {
         2025,
         "NeurIPS, arXiv:2505.17958",
     ),
+    "gerace2020generalisation": Publication(
+        "Gerace, Loureiro, Krzakala, Mézard, Zdeborová",
+        "Generalisation error in learning with random features and the hidden manifold model",
+        2020,
+        "ICML, arXiv:2002.09339",
+    ),
     "ghorbani2021linearized": Publication(
         "Ghorbani, Mei, Misiakiewicz, Montanari",
         "Linearized two-layers neural networks in high dimension",
@@ -249,6 +293,12 @@ BIBLIOGRAPHY = {
         2019,
         "NeurIPS, arXiv:1906.08632",
     ),
+    "goldt2022gaussian": Publication(
+        "Goldt, Loureiro, Reeves, Krzakala, Mézard, Zdeborová",
+        "The Gaussian equivalence of generative models for learning with shallow neural networks",
+        2022,
+        "MSML, arXiv:2006.14709",
+    ),
     "gyorgyi1990first": Publication(
         "Györgyi",
         "First-order transition to perfect generalization in a neural network with binary synapses",
@@ -260,6 +310,12 @@ BIBLIOGRAPHY = {
         "Surprises in high-dimensional ridgeless least squares interpolation",
         2022,
         "Ann. Statist. 50, 949, arXiv:1903.08560",
+    ),
+    "hu2023universality": Publication(
+        "Hu, Lu",
+        "Universality laws for high-dimensional learning with random features",
+        2023,
+        "IEEE Trans. Inf. Theory 69, arXiv:2009.07669",
     ),
     "javanmard2013state": Publication(
         "Javanmard, Montanari",
@@ -351,6 +407,18 @@ BIBLIOGRAPHY = {
         2021,
         "AISTATS, arXiv:2010.03460",
     ),
+    "moniri2024theory": Publication(
+        "Moniri, Lee, Hassani, Dobriban",
+        "A theory of non-linear feature learning with one gradient step in two-layer neural networks",
+        2024,
+        "ICML, arXiv:2310.07891",
+    ),
+    "moniri2026two": Publication(
+        "Moniri, Hassani",
+        "Feature learning with two steps of gradient descent in two-layer neural networks",
+        2026,
+        "arXiv:2605.17767",
+    ),
     "montanari2014statistical": Publication(
         "Montanari, Richard",
         "A statistical model for tensor PCA",
@@ -386,12 +454,6 @@ BIBLIOGRAPHY = {
         "Generalized approximate message passing for estimation with random linear mixing",
         2011,
         "ISIT, arXiv:1010.5141",
-    ),
-    "richard2014statistical": Publication(
-        "Richard, Montanari",
-        "A statistical model for tensor PCA",
-        2014,
-        "NeurIPS, arXiv:1411.1076",
     ),
     "saad1995online": Publication(
         "Saad, Solla",

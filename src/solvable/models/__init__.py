@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from solvable.models import attention, index, lowrank, matrix
+from solvable.models import attention, features, index, lowrank, matrix
 
-__all__ = ["attention", "index", "lowrank", "matrix"]
-from solvable.models import features, index, lowrank, matrix
-
-__all__ = ["features", "index", "lowrank", "matrix"]
+__all__ = ["attention", "features", "index", "lowrank", "matrix"]

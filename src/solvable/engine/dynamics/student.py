@@ -64,7 +64,7 @@ def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
     By name, `"erf"` is erf(z/sqrt(2)). A function without a slope almost everywhere, such as `sign`, is refused: its
     gradient says nothing.
     """
-    found = _read(activation)
+    found = read_activation(activation)
     if found.projections != 1:
         raise bad_parameter("activation", str(found), "a function of one variable z")
     with jax.enable_x64(True):
@@ -80,7 +80,8 @@ def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
     return found
 
 
-def _read(activation: Any) -> Target:
+def read_activation(activation: Any) -> Target:
+    """A function from a formula, a name, a `Target` or a callable, whatever its slope."""
     if isinstance(activation, Target):
         return activation
     if not (isinstance(activation, str) or callable(activation)):

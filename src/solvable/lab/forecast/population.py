@@ -147,7 +147,9 @@ def _continued(rows: int, seen: Population, first: int, features: float) -> Esti
     # The degrees of freedom grow like a power until they come close to the number of features, 1/T1 = 1/power + 1/most.
     most = max(features, kept.T1[0] * (1 + 1e-9))
     power = 1 / (1 / kept.T1[0] - 1 / most)
-    slope = (1 - kept.T2[0] / kept.T1[0]) / (1 - kept.T1[0] / most) if np.isfinite(most) else 1 - kept.T2[0] / kept.T1[0]
+    slope = (
+        (1 - kept.T2[0] / kept.T1[0]) / (1 - kept.T1[0] / most) if np.isfinite(most) else 1 - kept.T2[0] / kept.T1[0]
+    )
     grown = power * below ** -min(slope, 1.0)
     T1 = 1 / (1 / grown + 1 / most)
     T2 = T1 * (1 - min(slope, 1.0) * (1 - T1 / most))

@@ -32,7 +32,7 @@ class Curriculum(Learner):
 @theory(MatrixTensor, Curriculum, references=("tabanelli2025computational", "benaych2012singular"))
 def predict_curriculum(model: MatrixTensor, learner: Curriculum) -> Prediction:
     """Closed forms: the rectangular spiked matrix, twice."""
-    couplings = model.output()
+    couplings = model.output_side()
     equation = Posterior(couplings)
     known = np.isinf(couplings.matrix)
     alone, error = (1.0, 0.0) if known else (equation.matrix_stage, equation.error(equation.matrix_stage))
@@ -45,7 +45,7 @@ def predict_curriculum(model: MatrixTensor, learner: Curriculum) -> Prediction:
 @thresholds_of(MatrixTensor, Curriculum)
 def thresholds(model: MatrixTensor, learner: Curriculum) -> Thresholds:
     """Noises of the matrix below which u and v (matrix_step), and x and y (tensor_step), are found: 0 none, inf any."""
-    couplings = model.output()
+    couplings = model.output_side()
     second = np.inf if np.isinf(couplings.tensor) else PrecisionCurve(couplings).onset_noise
     return Thresholds(matrix_step=math.sqrt(couplings.sizes[1]), tensor_step=second)
 

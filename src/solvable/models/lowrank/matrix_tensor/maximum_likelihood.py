@@ -16,7 +16,7 @@ where
 which a better tensor makes harder. State evolution is that of the plain iteration. Runs renew u and x in one step and v
 and y in the next: all four at once would be two interleaved chains for each pair, whose signs need not agree. A damped
 iteration averages the noise of factors that still wander, and gets further than state evolution says.
-[tabanelli2025computational, richard2014statistical]
+[tabanelli2025computational, montanari2014statistical]
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def predict_maximum_likelihood(model: MatrixTensor, learner: MaximumLikelihood) 
         raise NotSolvable(
             "maximum likelihood by method='alternating' has no theory; it can be simulated, and method='amp' has both."
         )
-    couplings = model.output()
+    couplings = model.output_side()
     equation = Spheres(couplings)
     u = equation.uninformed()
     error = equation.error(u)
@@ -97,7 +97,7 @@ def thresholds(model: MatrixTensor, learner: MaximumLikelihood) -> Thresholds:
 
     `matrix_noise` is that of u and v, `tensor_step` that of x and y.
     """
-    couplings = model.output()
+    couplings = model.output_side()
     if math.isinf(couplings.tensor):
         return Thresholds(matrix_noise=math.inf, tensor_step=math.inf)
     a_v, tensor = couplings.sizes[1], Spheres(couplings).tensor
@@ -144,7 +144,7 @@ def run_maximum_likelihood(
     model: MatrixTensor, learner: MaximumLikelihood, data: MatrixTensorData, rng: np.random.Generator
 ) -> Outcome:
     """Message passing or alternating maximisation, from random factors on their spheres."""
-    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output())
+    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output_side())
     start = Factors(*(_sphere(rng.standard_normal(size)) for size in interaction.blocks.sizes))
     if learner.method == "alternating":
         estimate, iterations, converged = alternating(interaction, start, learner.max_steps, learner.tolerance)

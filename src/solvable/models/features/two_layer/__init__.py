@@ -1,0 +1,1 @@
+"""Two-layer networks in the proportional regime: the model, and random features."""
