@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from solvable.lab.study.run import study as study
     from solvable.lab.sweep.gather import open as open
     from solvable.lab.sweep.verb import sweep as sweep
+    from solvable.models.features import OneStep as OneStep
     from solvable.models.features import RandomFeatures as RandomFeatures
     from solvable.models.features import TwoLayer as TwoLayer
     from solvable.models.index import MultiIndex as MultiIndex
@@ -95,7 +96,7 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
-    "solvable.models.features": ("RandomFeatures", "TwoLayer"),
+    "solvable.models.features": ("OneStep", "RandomFeatures", "TwoLayer"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
     "solvable.models.matrix": (
