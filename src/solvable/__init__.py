@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.features import OneStep as OneStep
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
     from solvable.models.features import TwoLayer as TwoLayer
@@ -106,7 +107,7 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
-    "solvable.models.features": ("PowerLawFeatures", "RandomFeatures", "TwoLayer"),
+    "solvable.models.features": ("OneStep", "PowerLawFeatures", "RandomFeatures", "TwoLayer"),
     "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.index.diagnosis": ("diagnose",),
