@@ -90,6 +90,18 @@ BIBLIOGRAPHY = {
         2019,
         "PNAS 116, 5451, arXiv:1708.03395",
     ),
+    "barbier2025optimal": Publication(
+        "Barbier, Camilli, Nguyen, Pastore, Skerk",
+        "Optimal generalisation and learning transition in extensive-width shallow neural networks near interpolation",
+        2025,
+        "arXiv:2501.18530",
+    ),
+    "barbier2026sharp": Publication(
+        "Barbier, Nguyen",
+        "Sharp feature-learning transitions and Bayes-optimal neural scaling laws in extensive-width networks",
+        2026,
+        "arXiv:2605.10395",
+    ),
     "bayati2011dynamics": Publication(
         "Bayati, Montanari",
         "The dynamics of message passing on dense graphs, with applications to compressed sensing",

@@ -64,9 +64,7 @@ def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
     By name, `"erf"` is erf(z/sqrt(2)). A function without a slope almost everywhere, such as `sign`, is refused: its
     gradient says nothing.
     """
-    found = _read(activation)
-    if found.projections != 1:
-        raise bad_parameter("activation", str(found), "a function of one variable z")
+    found = read_activation(activation)
     with jax.enable_x64(True):
         z = (np.arange(400) + 0.6180339887) / 50 - 4
         try:
@@ -77,6 +75,14 @@ def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
         raise bad_parameter("activation", str(found), "a function with a finite slope almost everywhere")
     if not np.any(slope):
         raise bad_parameter("activation", str(found), "a function whose slope does not vanish almost everywhere")
+    return found
+
+
+def read_activation(activation: Any) -> Target:
+    """The same, also if its slope vanishes almost everywhere: the function is known, not trained."""
+    found = _read(activation)
+    if found.projections != 1:
+        raise bad_parameter("activation", str(found), "a function of one variable z")
     return found
 
 

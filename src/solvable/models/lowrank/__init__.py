@@ -1,7 +1,8 @@
-"""Low-rank inference: spiked matrices, tensors and covariances."""
+"""Low-rank inference: spiked matrices, tensors and covariances, and wide teachers, whose features are spikes."""
 
 from __future__ import annotations
 
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
+from solvable.models.lowrank.wide_teacher import BayesStudent, WideTeacher
 
-__all__ = ["SpikedCovariance", "SpikedMatrix", "SpikedTensor"]
+__all__ = ["BayesStudent", "SpikedCovariance", "SpikedMatrix", "SpikedTensor", "WideTeacher"]

@@ -1,0 +1,8 @@
+"""Wide teachers: hierarchical features that are learned one by one, and extensive networks with a quadratic part."""
+
+from __future__ import annotations
+
+from solvable.models.lowrank.wide_teacher.bayes import BayesStudent
+from solvable.models.lowrank.wide_teacher.model import WideTeacher
+
+__all__ = ["BayesStudent", "WideTeacher"]
