@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
+    from solvable.models.lowrank.wide_teacher import AdamStudent as AdamStudent
     from solvable.models.lowrank.wide_teacher import BayesStudent as BayesStudent
     from solvable.models.lowrank.wide_teacher import WideTeacher as WideTeacher
     from solvable.models.matrix import BilinearSequence as BilinearSequence
@@ -97,7 +98,7 @@ _HOMES = {
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
-    "solvable.models.lowrank.wide_teacher": ("BayesStudent", "WideTeacher"),
+    "solvable.models.lowrank.wide_teacher": ("AdamStudent", "BayesStudent", "WideTeacher"),
     "solvable.models.matrix": (
         "BilinearSequence",
         "GradientDescent",

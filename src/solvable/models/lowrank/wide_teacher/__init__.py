@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from solvable.models.lowrank.wide_teacher.adam import AdamStudent
 from solvable.models.lowrank.wide_teacher.bayes import BayesStudent
 from solvable.models.lowrank.wide_teacher.model import WideTeacher
 
-__all__ = ["BayesStudent", "WideTeacher"]
+__all__ = ["AdamStudent", "BayesStudent", "WideTeacher"]

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
+from solvable.core.precision import float64
 from solvable.numerics.gaussian import expectation
 from solvable.targets.hermite import hermite_coefficients
 from solvable.targets.target import Target
@@ -115,6 +116,7 @@ class Kernels(NamedTuple):
 
 
 @functools.lru_cache(maxsize=64)
+@float64
 def kernels_of(activation: Target) -> Kernels:
     """Both kernels of an activation of one variable."""
     coefficients = hermite_coefficients(activation, _ORDER)

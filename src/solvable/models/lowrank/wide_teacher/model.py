@@ -20,6 +20,7 @@ from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter, checked_variance
 from solvable.core.memory import check_memory
 from solvable.core.model import Data, Learner, Model
+from solvable.core.precision import float64
 from solvable.core.ranges import NOT_NEGATIVE, UNIT, Range
 from solvable.engine.dynamics.student import read_activation
 from solvable.models.lowrank.wide_teacher.curve import Curve
@@ -143,6 +144,7 @@ def checked_width(name: str, value: Any) -> float:
     return int(real_number(name, value, takes, lambda x: x >= 1 and x == math.floor(x)))
 
 
+@float64
 def check_kernel(activation: Target) -> None:
     """Refuse an activation with a quadratic part, or without one of degree three or more."""
     check_admissible(activation)
