@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from solvable.core.errors import TimeLimitError as TimeLimitError
     from solvable.core.learners import AMP as AMP
     from solvable.core.learners import BayesOptimal as BayesOptimal
-    from solvable.core.learners import GradientDescent as GradientDescent
     from solvable.core.learners import Spectral as Spectral
     from solvable.core.model import Data as Data
     from solvable.core.model import Learner as Learner
@@ -59,6 +58,8 @@ if TYPE_CHECKING:
     from solvable.models.index.dynamics import OnlineSGD as OnlineSGD
     from solvable.models.index.dynamics import RepeatedSGD as RepeatedSGD
     from solvable.models.lowrank import RBM as RBM
+    from solvable.models.lowrank import AdamStudent as AdamStudent
+    from solvable.models.lowrank import BayesStudent as BayesStudent
     from solvable.models.lowrank import Curriculum as Curriculum
     from solvable.models.lowrank import MatrixTensor as MatrixTensor
     from solvable.models.lowrank import MaximumLikelihood as MaximumLikelihood
@@ -66,7 +67,9 @@ if TYPE_CHECKING:
     from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
+    from solvable.models.lowrank import WideTeacher as WideTeacher
     from solvable.models.matrix import BilinearSequence as BilinearSequence
+    from solvable.models.matrix import GradientDescent as GradientDescent
     from solvable.models.matrix import Lazy as Lazy
     from solvable.models.matrix import MatrixSensing as MatrixSensing
     from solvable.models.matrix import NuclearNorm as NuclearNorm
@@ -113,6 +116,8 @@ _HOMES = {
     "solvable.models.index.diagnosis": ("diagnose",),
     "solvable.models.index.dynamics": ("BatchGD", "Extragradient", "OnlineSGD", "RepeatedSGD"),
     "solvable.models.lowrank": (
+        "AdamStudent",
+        "BayesStudent",
         "Curriculum",
         "MatrixTensor",
         "MaximumLikelihood",
@@ -121,8 +126,16 @@ _HOMES = {
         "SpikedCovariance",
         "SpikedMatrix",
         "SpikedTensor",
+        "WideTeacher",
     ),
-    "solvable.models.matrix": ("BilinearSequence", "Lazy", "MatrixSensing", "NuclearNorm", "QuadraticNetwork"),
+    "solvable.models.matrix": (
+        "BilinearSequence",
+        "GradientDescent",
+        "Lazy",
+        "MatrixSensing",
+        "NuclearNorm",
+        "QuadraticNetwork",
+    ),
     "solvable.priors.penalties": ("Lasso", "Ridge"),
     "solvable.targets.target": ("Target",),
     "solvable.verbs.optimize": ("Optimum", "optimize"),

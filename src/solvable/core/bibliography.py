@@ -323,6 +323,12 @@ BIBLIOGRAPHY = {
         2013,
         "Information and Inference 2, 115, arXiv:1211.5164",
     ),
+    "kingma2015adam": Publication(
+        "Kingma, Ba",
+        "Adam: a method for stochastic optimization",
+        2015,
+        "ICLR, arXiv:1412.6980",
+    ),
     "kovacevic2025spectral": Publication(
         "Kovačević, Zhang, Mondelli",
         "Spectral estimators for multi-index models: precise asymptotics and optimal weak recovery",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -34,8 +35,18 @@ class PiecewiseChebyshev:
     def derivative(self, x: np.ndarray) -> np.ndarray:
         """The derivative, constant outside the panels."""
         inside = np.clip(np.asarray(x, float), self.edges[0], self.edges[-1])
-        slopes = chebyshev.chebder(self.coefficients, axis=1) * (2 / np.diff(self.edges))[:, None]
-        return self._evaluate(inside, slopes)
+        return self._evaluate(inside, self._slopes)
+
+    @functools.cached_property
+    def _slopes(self) -> np.ndarray:
+        return chebyshev.chebder(self.coefficients, axis=1) * (2 / np.diff(self.edges))[:, None]
+
+    def antiderivative(self) -> PiecewiseChebyshev:
+        """The integral from the first edge, as an expansion of one degree more."""
+        half = np.diff(self.edges)[:, None] / 2
+        series = half * chebyshev.chebint(self.coefficients, lbnd=-1, axis=1)
+        series[1:, 0] += np.cumsum(series.sum(1))[:-1]
+        return PiecewiseChebyshev(self.edges, series)
 
     def _panel(self, x: np.ndarray) -> np.ndarray:
         return np.clip(np.searchsorted(self.edges, x, side="right") - 1, 0, len(self.edges) - 2)

@@ -38,7 +38,8 @@ Rule = list[tuple[np.ndarray, np.ndarray]]
 
 def hermite_coefficients(target: Target, order: int) -> np.ndarray:
     """c_0..c_order of a target of one projection, exact across the breaks of g."""
-    z, weight = gaussian_panels(target.breaks, 48, _REACH)
+    nodes = max(48, math.ceil(5 * math.sqrt(order)))  # h_k oscillates with a frequency of sqrt(k)
+    z, weight = gaussian_panels(target.breaks, nodes, _REACH)
     with np.errstate(over="ignore"):
         values = target.numpy(z[:, None])
     return hermite_functions(z, order) @ (weight * np.where(weight > 0, values, 0.0))

@@ -65,8 +65,6 @@ def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
     gradient says nothing.
     """
     found = read_activation(activation)
-    if found.projections != 1:
-        raise bad_parameter("activation", str(found), "a function of one variable z")
     with jax.enable_x64(True):
         z = (np.arange(400) + 0.6180339887) / 50 - 4
         try:
@@ -81,7 +79,14 @@ def as_activation(activation: str | Target | Callable[..., Any]) -> Target:
 
 
 def read_activation(activation: Any) -> Target:
-    """A function from a formula, a name, a `Target` or a callable, whatever its slope."""
+    """The same, also if its slope vanishes almost everywhere: the function is known, not trained."""
+    found = _read(activation)
+    if found.projections != 1:
+        raise bad_parameter("activation", str(found), "a function of one variable z")
+    return found
+
+
+def _read(activation: Any) -> Target:
     if isinstance(activation, Target):
         return activation
     if not (isinstance(activation, str) or callable(activation)):

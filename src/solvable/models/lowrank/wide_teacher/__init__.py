@@ -1,0 +1,9 @@
+"""Wide teachers: hierarchical features that are learned one by one, and extensive networks with a quadratic part."""
+
+from __future__ import annotations
+
+from solvable.models.lowrank.wide_teacher.adam import AdamStudent
+from solvable.models.lowrank.wide_teacher.bayes import BayesStudent
+from solvable.models.lowrank.wide_teacher.model import WideTeacher
+
+__all__ = ["AdamStudent", "BayesStudent", "WideTeacher"]
