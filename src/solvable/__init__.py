@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from solvable.core.errors import TimeLimitError as TimeLimitError
     from solvable.core.learners import AMP as AMP
     from solvable.core.learners import BayesOptimal as BayesOptimal
+    from solvable.core.learners import GradientDescent as GradientDescent
     from solvable.core.learners import Spectral as Spectral
     from solvable.core.model import Data as Data
     from solvable.core.model import Learner as Learner
@@ -69,7 +70,6 @@ if TYPE_CHECKING:
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
     from solvable.models.lowrank import WideTeacher as WideTeacher
     from solvable.models.matrix import BilinearSequence as BilinearSequence
-    from solvable.models.matrix import GradientDescent as GradientDescent
     from solvable.models.matrix import Lazy as Lazy
     from solvable.models.matrix import MatrixSensing as MatrixSensing
     from solvable.models.matrix import NuclearNorm as NuclearNorm
@@ -128,14 +128,7 @@ _HOMES = {
         "SpikedTensor",
         "WideTeacher",
     ),
-    "solvable.models.matrix": (
-        "BilinearSequence",
-        "GradientDescent",
-        "Lazy",
-        "MatrixSensing",
-        "NuclearNorm",
-        "QuadraticNetwork",
-    ),
+    "solvable.models.matrix": ("BilinearSequence", "Lazy", "MatrixSensing", "NuclearNorm", "QuadraticNetwork"),
     "solvable.priors.penalties": ("Lasso", "Ridge"),
     "solvable.targets.target": ("Target",),
     "solvable.verbs.optimize": ("Optimum", "optimize"),
