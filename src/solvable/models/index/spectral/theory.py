@@ -92,8 +92,8 @@ def _metrics(output: Channel, found: SpectralPrediction, coarse: list[SpectralPr
     """
     r, Q = output.projections, found.overlap
     near, far = (np.abs(Q - other.overlap) for other in coarse)
-    weights = told_by_two(np, np.max(near, (1, 2)), np.max(far, (1, 2)))
-    change = _SAFETY * sum(w[:, None, None] * part for w, part in zip(weights, (near, far), strict=True)) + 1e-12
+    weights = np.stack(told_by_two(np, np.max(near, (1, 2)), np.max(far, (1, 2))))
+    change = _SAFETY * np.einsum("ak,akij->kij", weights, np.stack([near, far])) + 1e-12
     q, q_change = (np.trace(part, axis1=1, axis2=2) / r for part in (Q, change))
     metrics = overlaps(Q) | cosines(q, q, 1.0) | {"estimation_error": r * (1 - q)}
     uncertainty = overlaps(change) | {
