@@ -29,10 +29,11 @@ import equinox as eqx
 import numpy as np
 
 from solvable.core.checks import check_count, real_number
-from solvable.core.errors import NotSolvable, bad_parameter
+from solvable.core.errors import bad_parameter
 from solvable.core.model import Learner
 from solvable.core.registry import simulation, theory, thresholds_of
 from solvable.core.results import Outcome, Prediction
+from solvable.core.status import Status
 from solvable.engine.amp import amp
 from solvable.engine.interactions import FieldDenoiser
 from solvable.engine.sides import SignalStep
@@ -65,15 +66,18 @@ class MaximumLikelihood(Learner):
         check_count("max_steps", self.max_steps, least=1)
         real_number("tolerance", self.tolerance, "a number between 0 and 1", lambda x: 0 < x < 1)
 
+    def advice(self, status: Status) -> str | None:
+        if status == Status.OUT_OF_DOMAIN:
+            return "alternating maximisation can be simulated but has no theory; method='amp' has one"
+        return None
+
 
 @theory(MatrixTensor, MaximumLikelihood, references=("tabanelli2025computational",))
 def predict_maximum_likelihood(model: MatrixTensor, learner: MaximumLikelihood) -> Prediction:
     """The fixed point of state evolution from next to nothing; where `replicon` is above 1 runs do not settle there."""
-    if learner.method != "amp":
-        raise NotSolvable(
-            "maximum likelihood by method='alternating' has no theory; it can be simulated, and method='amp' has both."
-        )
     couplings = model.output()
+    if learner.method != "amp":
+        return model.predicted(np.full(4, np.nan), np.zeros(4), posterior=False, status=Status.OUT_OF_DOMAIN)
     equation = Spheres(couplings)
     u = equation.uninformed()
     error = equation.error(u)
