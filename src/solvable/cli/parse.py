@@ -39,6 +39,10 @@ def build(
     for name in model_class.axis_names:
         if name in values:
             axes[name] = number_or_grid(f"--param {name}", str(values.pop(name)))
+    for name, parameter in parameters(model_class).items():  # a number of the model, as the axis of a curve
+        if parameter.annotation in ("float", float) and any(mark in str(values.get(name)) for mark in ":,"):
+            axes[name] = number_or_grid(f"--param {name}", str(values[name]))
+            values[name] = float(axes[name][0])
     model_fields = {key: values.pop(key) for key in parameters(model_class) if key in values}
     made = []
     used: set[str] = set()

@@ -16,7 +16,7 @@ where
 which a better tensor makes harder. State evolution is that of the plain iteration. Runs renew u and x in one step and v
 and y in the next: all four at once would be two interleaved chains for each pair, whose signs need not agree. A damped
 iteration averages the noise of factors that still wander, and gets further than state evolution says.
-[tabanelli2025computational, montanari2014statistical]
+[tabanelli2025computational, richard2014statistical]
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ import equinox as eqx
 import numpy as np
 
 from solvable.core.checks import check_count, real_number
-from solvable.core.errors import NotSolvable, bad_parameter
+from solvable.core.errors import bad_parameter
 from solvable.core.model import Learner
 from solvable.core.registry import simulation, theory, thresholds_of
 from solvable.core.results import Outcome, Prediction
+from solvable.core.status import Status
 from solvable.engine.amp import amp
 from solvable.engine.interactions import FieldDenoiser
 from solvable.engine.sides import SignalStep
@@ -65,15 +66,18 @@ class MaximumLikelihood(Learner):
         check_count("max_steps", self.max_steps, least=1)
         real_number("tolerance", self.tolerance, "a number between 0 and 1", lambda x: 0 < x < 1)
 
+    def advice(self, status: Status) -> str | None:
+        if status == Status.OUT_OF_DOMAIN:
+            return "alternating maximisation can be simulated but has no theory; method='amp' has one"
+        return None
+
 
 @theory(MatrixTensor, MaximumLikelihood, references=("tabanelli2025computational",))
 def predict_maximum_likelihood(model: MatrixTensor, learner: MaximumLikelihood) -> Prediction:
     """The fixed point of state evolution from next to nothing; where `replicon` is above 1 runs do not settle there."""
+    couplings = model.output()
     if learner.method != "amp":
-        raise NotSolvable(
-            "maximum likelihood by method='alternating' has no theory; it can be simulated, and method='amp' has both."
-        )
-    couplings = model.output_side()
+        return model.predicted(np.full(4, np.nan), np.zeros(4), posterior=False, status=Status.OUT_OF_DOMAIN)
     equation = Spheres(couplings)
     u = equation.uninformed()
     error = equation.error(u)
@@ -97,7 +101,7 @@ def thresholds(model: MatrixTensor, learner: MaximumLikelihood) -> Thresholds:
 
     `matrix_noise` is that of u and v, `tensor_step` that of x and y.
     """
-    couplings = model.output_side()
+    couplings = model.output()
     if math.isinf(couplings.tensor):
         return Thresholds(matrix_noise=math.inf, tensor_step=math.inf)
     a_v, tensor = couplings.sizes[1], Spheres(couplings).tensor
@@ -144,7 +148,7 @@ def run_maximum_likelihood(
     model: MatrixTensor, learner: MaximumLikelihood, data: MatrixTensorData, rng: np.random.Generator
 ) -> Outcome:
     """Message passing or alternating maximisation, from random factors on their spheres."""
-    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output_side())
+    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output())
     start = Factors(*(_sphere(rng.standard_normal(size)) for size in interaction.blocks.sizes))
     if learner.method == "alternating":
         estimate, iterations, converged = alternating(interaction, start, learner.max_steps, learner.tolerance)

@@ -13,10 +13,11 @@ import numpy as np
 
 from solvable.core.checks import real_number
 from solvable.core.errors import bad_parameter
+from solvable.core.learners import AMP, BayesOptimal
 from solvable.core.memory import check_memory
 from solvable.core.model import Learner
 from solvable.core.ranges import UNIT, Range
-from solvable.core.registry import thresholds_of
+from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.cosines import cosines
@@ -77,29 +78,30 @@ class MatrixTensor(TwoSided):
         self.tensor_noise = _variance("tensor_noise", tensor_noise)
         self.ratios = _as_ratios(ratios)
 
-    def output_side(self) -> Couplings:
+    def output(self) -> Couplings:
         return Couplings.of(float(self.matrix_noise), float(self.tensor_noise), self.ratios)
 
-    def signal_side(self) -> SeparableSignal:
+    def signal(self) -> SeparableSignal:
         return SeparableSignal(Gaussian(), directions=4)
 
     def solver(self) -> FactorSolver:
-        return FactorSolver(self.output_side())
+        return FactorSolver(self.output())
 
     def gain(self, **axes: Any) -> np.ndarray:
         """One data set."""
         return np.ones(1)
 
     def instance(self, data: MatrixTensorData) -> Instance:
-        operator = MatrixAndTensor(data.matrix, data.tensor, self.output_side())
+        operator = MatrixAndTensor(data.matrix, data.tensor, self.output())
         blocks = operator.blocks
 
         def start(rng: np.random.Generator) -> np.ndarray:
             size = _START / math.sqrt(blocks.dimension)
             return blocks.estimate(tuple(size * rng.standard_normal(n) for n in blocks.sizes))
 
-        denoisers = self.output_side().denoiser(operator), GaussianFactors(blocks)
-        return Instance(operator, *denoisers, directions=4, start=start, estimate=blocks.factors)
+        # As one direction: a run that has stopped did so at the fixed point of its instance, whatever its start.
+        denoisers = self.output().denoiser(operator), GaussianFactors(blocks)
+        return Instance(operator, *denoisers, directions=1, start=start, estimate=blocks.factors)
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> MatrixTensorData:
         """Four factors with |w|^2 = N each, and their matrix and tensor."""
@@ -119,7 +121,7 @@ class MatrixTensor(TwoSided):
             posterior=True,
             order_parameters={
                 "qhat": np.diagonal(points.field[0]),
-                "mutual_information": float(self.output_side().mutual_information(q)),
+                "mutual_information": float(self.output().mutual_information(q)),
                 "free_entropy": points.free_entropy[0],
             },
             status=Status(int(points.status[0])),
@@ -161,6 +163,18 @@ class MatrixTensor(TwoSided):
         sizes = np.array([len(part) for part in data.truth])
         signs = np.array([(s, s, t, s * t) for s in (1, -1) for t in (1, -1)])
         return self.metrics(signs[np.argmax(signs @ (sizes * m))] * m, q, sizes, posterior)
+
+
+@theory(MatrixTensor, BayesOptimal, references=("tabanelli2025computational", "barbier2017layered"))
+def bayes_optimal(model: MatrixTensor, learner: BayesOptimal) -> Prediction:
+    """The fixed point of smallest mutual information: the exact posterior means."""
+    return model.prediction(model.solver().optimal(model.gain()))
+
+
+@theory(MatrixTensor, AMP, references=("tabanelli2025computational",))
+def message_passing(model: MatrixTensor, learner: AMP) -> Prediction:
+    """The fixed point that the iteration reaches from an uninformed start."""
+    return model.prediction(model.solver().uninformed(model.gain()))
 
 
 @thresholds_of(MatrixTensor, references=("tabanelli2025computational",))
