@@ -14,6 +14,9 @@ OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, 0.0
 HUBER, LOGISTIC, LASSO = sv.ERM("huber:0.8", 0.1), sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
 SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
 
+COVARIANCE, WIDE = sv.SpikedCovariance(1.5), sv.WideTeacher(1.0, 50, "he3(z)", 0.1)
+TWO_LAYERS = sv.TwoLayer("sin(z)", "tanh", 0.8, noise=0.1)
+
 PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "one projection, Bayes": (INDEX, sv.BayesOptimal(), (0.0, 0.5, 1.3, 4.0)),
     "one projection, AMP": (INDEX, sv.AMP(), (0.0, 0.5, 1.3, 4.0)),
@@ -46,14 +49,38 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "hardmax, Bayes": (sv.AttentionIndexed(0.5, 2, "hardmax"), sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "deep attention, Bayes": (sv.DeepAttention(1, 3), sv.BayesOptimal(), (0.0, 0.1, 0.3)),
     "deep attention, AMP": (sv.DeepAttention(1, 3), sv.AMP(), (0.0, 0.1, 0.3)),
+    "covariance, Bayes": (COVARIANCE, sv.BayesOptimal(), (0.0, 0.3, 2.0)),
+    "covariance, AMP": (COVARIANCE, sv.AMP(), (0.0, 0.3, 2.0)),
+    "covariance, spectral": (COVARIANCE, sv.Spectral(), (0.3, 2.0)),
+    "covariance, RBM": (COVARIANCE, sv.RBM(), (2.0, 3.0)),
+    "covariance, ascent": (COVARIANCE, sv.RBMAscent(steps=2), (2.0,)),
+    "wide, Bayes": (WIDE, sv.BayesOptimal(), (0.0, 10.0, 1000.0)),
+    "wide, student": (WIDE, sv.BayesStudent(10), (0.0, 10.0, 1000.0)),
+    "two layers, random features": (TWO_LAYERS, sv.RandomFeatures(0.05), (0.0, 0.5, 1.4)),
+    "two layers, one step": (TWO_LAYERS, sv.OneStep(0.1, 1.0, 2.0), (0.5, 1.4)),
     "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
 }
 
+POINTS: dict[str, tuple[sv.Model, sv.Learner, dict[str, float]]] = {
+    "spiked matrix, Bayes": (sv.SpikedMatrix(1.4, "rademacher"), sv.BayesOptimal(), {}),
+    "spiked matrix, AMP": (sv.SpikedMatrix(1.4, "rademacher"), sv.AMP(), {}),
+    "spiked matrix, spectral": (sv.SpikedMatrix(1.4), sv.Spectral(), {}),
+    "spiked tensor, Bayes": (sv.SpikedTensor(3, 0.2), sv.BayesOptimal(), {}),
+    "spiked tensor, AMP": (sv.SpikedTensor(3, 0.2), sv.AMP(), {}),
+    "spiked tensor, spectral": (sv.SpikedTensor(3, 0.2), sv.Spectral(), {}),
+    "matrix and tensor, Bayes": (sv.MatrixTensor(0.5, 0.1), sv.BayesOptimal(), {}),
+    "matrix and tensor, AMP": (sv.MatrixTensor(0.5, 0.1), sv.AMP(), {}),
+    "matrix and tensor, likelihood": (sv.MatrixTensor(0.3, 0.3), sv.MaximumLikelihood(), {}),
+    "matrix and tensor, curriculum": (sv.MatrixTensor(0.5, 0.1), sv.Curriculum(), {}),
+    "power law": (sv.PowerLawFeatures(1.5, 0.4, 0.1), sv.RandomFeatures(0.1), {"n": 100.0, "p": 150.0}),
+}
+"""The same for models whose axis is not alpha, or that have none: one point each."""
+
 
 def missing() -> set[tuple[str, str]]:
     """The pairs of the package with a theory that have no example."""
-    kinds = {(type(model), type(learner)) for model, learner, _ in PAIRS.values()}
+    kinds = {(type(model), type(learner)) for model, learner, _ in [*PAIRS.values(), *POINTS.values()]}
     solved = {pair for pair, (theory, _) in matrix().items() if theory}
     return {
         (model.__name__, learner.__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import numpy as np
 import pytest
-from pairs import PAIRS, missing
+from pairs import PAIRS, POINTS, missing
 
 import solvable as sv
 from solvable.engine.erm.theory import _step as step
@@ -30,15 +30,25 @@ LONG = {"one projection, lasso", "one projection, ERM", "one projection, repeate
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PAIRS])
 def test_a_converged_point_has_a_small_residual_and_uncertainties(name):
     model, learner, alpha = PAIRS[name]
-    found = sv.predict(model, learner, alpha=np.array(alpha))
-    assert found.converged.all()
+    check(model, sv.predict(model, learner, alpha=np.array(alpha)), len(alpha))
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_a_converged_point_of_a_model_without_alpha_has_them_too(name):
+    model, learner, axes = POINTS[name]
+    found = sv.predict(model, learner, **{axis: np.array([value]) for axis, value in axes.items()})
+    check(model, found, 1)
+
+
+def check(model, found, count):
+    assert np.all(found.converged)
     assert np.all(found.residual < SOLVED)
     assert set(found.uncertainty) == set(found.metrics)
     for metric, value in found.metrics.items():
         error = found.uncertainty[metric]
         assert np.all(np.isfinite(error)) and np.all(error >= 0)
         assert metric in model.definitions or metric.startswith("overlap"), metric
-        assert np.shape(value)[0] == len(alpha)
+        assert np.shape(np.atleast_1d(value))[0] == count
 
 
 def test_the_residual_of_a_minimiser_is_what_one_more_step_changes():

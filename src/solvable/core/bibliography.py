@@ -299,6 +299,12 @@ BIBLIOGRAPHY = {
         2022,
         "MSML, arXiv:2006.14709",
     ),
+    "golub1979generalized": Publication(
+        "Golub, Heath, Wahba",
+        "Generalized cross-validation as a method for choosing a good ridge parameter",
+        1979,
+        "Technometrics 21, 215",
+    ),
     "gyorgyi1990first": Publication(
         "Györgyi",
         "First-order transition to perfect generalization in a neural network with binary synapses",
@@ -316,6 +322,12 @@ BIBLIOGRAPHY = {
         "Universality laws for high-dimensional learning with random features",
         2023,
         "IEEE Trans. Inf. Theory 69, arXiv:2009.07669",
+    ),
+    "jacot2020kernel": Publication(
+        "Jacot, Şimşek, Spadaro, Hongler, Gabriel",
+        "Kernel alignment risk estimator: risk prediction from training data",
+        2020,
+        "NeurIPS, arXiv:2006.09796",
     ),
     "javanmard2013state": Publication(
         "Javanmard, Montanari",
@@ -503,6 +515,12 @@ BIBLIOGRAPHY = {
         "Asymptotic characterisation of robust empirical risk minimisation performance in the presence of outliers",
         2023,
         "arXiv:2305.18974",
+    ),
+    "wei2022more": Publication(
+        "Wei, Hu, Steinhardt",
+        "More than a toy: random matrix models predict how real-world neural representations generalize",
+        2022,
+        "ICML, arXiv:2203.06176",
     ),
     "wu2010renyi": Publication(
         "Wu, Verdú",

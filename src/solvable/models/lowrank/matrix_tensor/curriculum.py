@@ -42,7 +42,7 @@ def predict_curriculum(model: MatrixTensor, learner: Curriculum) -> Prediction:
     return model.predicted(squared, np.max(np.abs(ends - squared), axis=0), posterior=False)
 
 
-@thresholds_of(MatrixTensor, Curriculum)
+@thresholds_of(MatrixTensor, Curriculum, references=("tabanelli2025computational",))
 def thresholds(model: MatrixTensor, learner: Curriculum) -> Thresholds:
     """Noises of the matrix below which u and v (matrix_step), and x and y (tensor_step), are found: 0 none, inf any."""
     couplings = model.output_side()

@@ -16,7 +16,7 @@ where
 which a better tensor makes harder. State evolution is that of the plain iteration. Runs renew u and x in one step and v
 and y in the next: all four at once would be two interleaved chains for each pair, whose signs need not agree. A damped
 iteration averages the noise of factors that still wander, and gets further than state evolution says.
-[tabanelli2025computational, richard2014statistical]
+[tabanelli2025computational, montanari2014statistical]
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class MaximumLikelihood(Learner):
 @theory(MatrixTensor, MaximumLikelihood, references=("tabanelli2025computational",))
 def predict_maximum_likelihood(model: MatrixTensor, learner: MaximumLikelihood) -> Prediction:
     """The fixed point of state evolution from next to nothing; where `replicon` is above 1 runs do not settle there."""
-    couplings = model.output()
+    couplings = model.output_side()
     if learner.method != "amp":
         return model.predicted(np.full(4, np.nan), np.zeros(4), posterior=False, status=Status.OUT_OF_DOMAIN)
     equation = Spheres(couplings)
@@ -101,7 +101,7 @@ def thresholds(model: MatrixTensor, learner: MaximumLikelihood) -> Thresholds:
 
     `matrix_noise` is that of u and v, `tensor_step` that of x and y.
     """
-    couplings = model.output()
+    couplings = model.output_side()
     if math.isinf(couplings.tensor):
         return Thresholds(matrix_noise=math.inf, tensor_step=math.inf)
     a_v, tensor = couplings.sizes[1], Spheres(couplings).tensor
@@ -148,7 +148,7 @@ def run_maximum_likelihood(
     model: MatrixTensor, learner: MaximumLikelihood, data: MatrixTensorData, rng: np.random.Generator
 ) -> Outcome:
     """Message passing or alternating maximisation, from random factors on their spheres."""
-    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output())
+    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output_side())
     start = Factors(*(_sphere(rng.standard_normal(size)) for size in interaction.blocks.sizes))
     if learner.method == "alternating":
         estimate, iterations, converged = alternating(interaction, start, learner.max_steps, learner.tolerance)

@@ -78,21 +78,21 @@ class MatrixTensor(TwoSided):
         self.tensor_noise = _variance("tensor_noise", tensor_noise)
         self.ratios = _as_ratios(ratios)
 
-    def output(self) -> Couplings:
+    def output_side(self) -> Couplings:
         return Couplings.of(float(self.matrix_noise), float(self.tensor_noise), self.ratios)
 
-    def signal(self) -> SeparableSignal:
+    def signal_side(self) -> SeparableSignal:
         return SeparableSignal(Gaussian(), directions=4)
 
     def solver(self) -> FactorSolver:
-        return FactorSolver(self.output())
+        return FactorSolver(self.output_side())
 
     def gain(self, **axes: Any) -> np.ndarray:
         """One data set."""
         return np.ones(1)
 
     def instance(self, data: MatrixTensorData) -> Instance:
-        operator = MatrixAndTensor(data.matrix, data.tensor, self.output())
+        operator = MatrixAndTensor(data.matrix, data.tensor, self.output_side())
         blocks = operator.blocks
 
         def start(rng: np.random.Generator) -> np.ndarray:
@@ -100,7 +100,7 @@ class MatrixTensor(TwoSided):
             return blocks.estimate(tuple(size * rng.standard_normal(n) for n in blocks.sizes))
 
         # As one direction: a run that has stopped did so at the fixed point of its instance, whatever its start.
-        denoisers = self.output().denoiser(operator), GaussianFactors(blocks)
+        denoisers = self.output_side().denoiser(operator), GaussianFactors(blocks)
         return Instance(operator, *denoisers, directions=1, start=start, estimate=blocks.factors)
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> MatrixTensorData:
@@ -121,7 +121,7 @@ class MatrixTensor(TwoSided):
             posterior=True,
             order_parameters={
                 "qhat": np.diagonal(points.field[0]),
-                "mutual_information": float(self.output().mutual_information(q)),
+                "mutual_information": float(self.output_side().mutual_information(q)),
                 "free_entropy": points.free_entropy[0],
             },
             status=Status(int(points.status[0])),

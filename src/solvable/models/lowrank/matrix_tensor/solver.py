@@ -164,7 +164,9 @@ class PrecisionCurve:
 
 def _joined(points: list[FixedPoints]) -> FixedPoints:
     names = [field.name for field in dataclasses.fields(FixedPoints)]
-    return FixedPoints(**{name: np.concatenate([getattr(point, name) for point in points]) for name in names})
+    return FixedPoints(
+        **{name: np.concatenate([np.atleast_1d(getattr(point, name)) for point in points]) for name in names}
+    )
 
 
 def _inverse(x: float) -> float:
