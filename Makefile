@@ -6,6 +6,9 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # The tests run in two processes; each keeps its linear algebra to one thread.
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+# Most of what the quick tests cost is compilation of programs that run once: it is done without optimisation. The slow
+# tests compile as users do.
+UNOPTIMISED := XLA_FLAGS=--xla_backend_optimization_level=0
 
 .PHONY: run test test-slow mutants lint docs bench
 .NOTPARALLEL:
@@ -14,7 +17,7 @@ run: $(VENV)/.installed-base
 	$(BIN)/solvable study 'z1**2 + sign(z1*z2*z3)' --out out
 
 test: $(VENV)/.installed-dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadgroup --quiet
+	$(ONE_THREAD) $(UNOPTIMISED) $(BIN)/python -m pytest -n 2 --dist loadgroup --quiet
 
 test-slow: $(VENV)/.installed-dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --dist loadfile --quiet -m slow

@@ -105,8 +105,8 @@ MUTANTS = (
     Mutant(
         "the memory of message passing has the wrong sign",
         "engine/amp.py",
-        "Omega -= onsager",
-        "Omega += onsager",
+        "Omega -= past.onsager(W)",
+        "Omega += past.onsager(W)",
         "tests/engine/test_amp.py",
         "ridge_posterior_mean or step_by_step",
     ),

@@ -38,6 +38,7 @@ def test_predict_a_point(solvable):
     np.testing.assert_allclose(found["metrics"]["overlap"], expected(1.3)["overlap"])
 
 
+@pytest.mark.slow
 def test_predict_a_grid(solvable):
     first, second = np.diag(expected(2.0)["overlap"])
     assert f"diag({first:.6g}, {second:.6g})" in solvable("predict", *PAIR, "--alpha", "1,2")

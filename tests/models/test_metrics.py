@@ -65,7 +65,10 @@ def test_overlap_is_that_of_a_posterior_mean(model, learners, alpha):
         assert "overlap" not in sv.predict(model, sv.Spectral(), alpha=alpha)
 
 
-@every_case
+@pytest.mark.parametrize(
+    ("model", "learners", "alpha"),
+    [pytest.param(*case, id=id, marks=[pytest.mark.slow] * (id != "abs")) for id, case in CASES.items()],
+)
 def test_a_default_figure_never_shows_a_learner_above_bayes_optimal(model, learners, alpha):
     grid = alpha * np.array([0.0, 0.3, 0.6, 0.9, 1.2, 2.0])
     curve = sv.learning_curve(model, learners, alpha=grid, marks=False, progress=False)

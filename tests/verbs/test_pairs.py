@@ -19,7 +19,14 @@ def test_every_pair_with_a_theory_has_an_example():
     assert not missing()
 
 
-LONG = {"one projection, lasso", "one projection, ERM", "one projection, repeated", "network, descent"} | {
+LONG = {
+    "one projection, lasso",
+    "one projection, ERM",
+    "one projection, extragradient",
+    "one projection, repeated",
+    "network, descent",
+    "sensing, descent",
+} | {
     f"{model}, {learner}"
     for model in ("network", "sensing", "bilinear")
     for learner in ("Bayes", "AMP", "nuclear", "width")
@@ -69,5 +76,5 @@ def test_the_residual_of_an_overlap_is_the_ratio_of_both_sides():
     found = sv.predict(model, learner, alpha=4.0)
     qhat = found.order_parameters["qhat"]
     with jax.enable_x64(True):
-        information = model.solver().channel.information(np.array([[[1 / (1 + qhat)]]])).information[0, 0, 0]
+        information = model.channel.information(np.array([[[1 / (1 + qhat)]]])).information[0, 0, 0]
     assert abs(np.log(4.0 * information / qhat)) < found.residual + 1e-6

@@ -9,7 +9,6 @@ import functools
 
 import numpy as np
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 _KEPT = 2**24
 """Bytes up to which a set of points is kept for the next one who asks for it."""
@@ -29,6 +28,8 @@ def _kept(dimensions: int, power: int, number: int) -> np.ndarray:
 
 
 def _made(dimensions: int, power: int, number: int) -> np.ndarray:
+    from scipy.stats import qmc  # takes more than a second to import
+
     rng = np.random.default_rng([2024, dimensions, number])
     uniform = qmc.Sobol(dimensions, scramble=True, rng=rng).random_base2(power)
     return ndtri(np.clip(uniform, 2.0**-54, 1 - 2.0**-53))

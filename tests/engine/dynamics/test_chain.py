@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
 import solvable as sv
+from solvable.engine.dynamics.chain import chain
+from solvable.models.index.dynamics.sgd import move_of
 
 MODEL = sv.MultiIndex("tanh(z)")
 ALPHA = np.array([1.0, 3.0])
@@ -16,6 +19,7 @@ def samples(model, learner, d, seeds, alpha=ALPHA):
     return found.simulation("cosine").values[0]
 
 
+@pytest.mark.slow
 def test_runs_average_to_the_flow():
     learner = sv.OnlineSGD(0.5, "erf", start=0.05)
     exact = sv.predict(MODEL, learner, alpha=ALPHA)["cosine"]
@@ -28,7 +32,7 @@ def test_runs_average_to_the_flow():
 @pytest.mark.parametrize(
     "learner",
     [
-        sv.OnlineSGD(0.8, "tanh", start=0.3),
+        pytest.param(sv.OnlineSGD(0.8, "tanh", start=0.3), marks=pytest.mark.slow),
         pytest.param(sv.RepeatedSGD(0.5, "tanh", start=0.3, spherical=False), marks=pytest.mark.slow),
         pytest.param(sv.Extragradient(0.5, "tanh", start=0.3, extrapolation=0.4), marks=pytest.mark.slow),
     ],
@@ -44,13 +48,19 @@ def test_the_law_is_that_of_the_weights(learner):
         assert 0.6 < one.std() / other.std() < 1.67  # of 128: 3.5 standard errors
 
 
-@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("width", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_run_does_not_depend_on_its_company_nor_on_where_it_is_seen(width):
-    start = "random" if width > 1 else 0.1
-    learner = sv.OnlineSGD(0.3, "tanh", width=width, start=start)
-    together = samples(MODEL, learner, 50, 5)
-    alone = sv.simulate(MODEL, learner, alpha=3.0, d=50, seed=4)
-    assert alone["cosine"] == together[1, 4]
+    learner = sv.OnlineSGD(0.3, "tanh", width=width, start="random" if width > 1 else 0.1)
+    move, rates = move_of(learner)
+
+    def overlaps(seeds, counts):
+        rngs = [np.random.default_rng(seed) for seed in seeds]
+        starts = [learner.first_overlaps(1, 50, rng) for rng in rngs]
+        with jax.enable_x64(True):
+            return chain(MODEL.target, 0.0, move, rates, 50, starts, np.array(counts), rngs)
+
+    for together, alone in zip(overlaps(range(5), [50, 150]), overlaps([4], [150]), strict=True):
+        np.testing.assert_array_equal(together[4, 1], alone[0, 0])
 
 
 def test_any_dimension_costs_the_same():

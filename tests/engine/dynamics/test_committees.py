@@ -76,7 +76,7 @@ def test_the_integrals_of_saad_and_solla():
                 [0.3051516393890505, 0.10224828681438443],
             ],
         ),
-        (
+        pytest.param(
             "z**2",
             "z1**2 + 0.7*z2**2",
             0.1,
@@ -85,6 +85,7 @@ def test_the_integrals_of_saad_and_solla():
                 [-0.007990654225973268, 0.04802149277446761],
                 [0.14250128497314135, -0.37353463579591817],
             ],
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -102,10 +103,16 @@ def test_three_neurons_learn_two_directions(activation, target, rate, final):
 
 
 @pytest.mark.parametrize(
-    ("activation", "target"),
-    [("erf", "erf(z/sqrt(2))"), ("2*erf(0.4*z) + 0.3", "3*erf(0.4*z) - 0.2"), ("he2(z)", "0.5*z**2 + 0.1")],
+    ("activation", "target", "square"),
+    [
+        ("2*erf(0.4*z) + 0.3", "3*erf(0.4*z) - 0.2", True),
+        ("he2(z)", "0.5*z**2 + 0.1", False),
+        pytest.param("2*erf(0.4*z) + 0.3", "3*erf(0.4*z) - 0.2", False, marks=pytest.mark.slow),
+        pytest.param("he2(z)", "0.5*z**2 + 0.1", True, marks=pytest.mark.slow),
+        pytest.param("erf", "erf(z/sqrt(2))", True, marks=pytest.mark.slow),
+        pytest.param("erf", "erf(z/sqrt(2))", False, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("square", [True, False])
 def test_one_neuron_agrees_with_quadrature(activation, target, square):
     move, rates = made(activation, (0.8,), square=square), Rates(0.5)
     M, Q = jnp.array([[0.35]]), jnp.array([[0.7]])
@@ -124,10 +131,14 @@ def overlaps():
 
 
 @pytest.mark.parametrize(
-    ("activation", "target"),
-    [("erf", ERF + " + 0.4"), ("z**2 - 0.5", "z1**2 - 0.6*z2**2 + 0.3")],
+    ("activation", "target", "square"),
+    [
+        ("erf", ERF + " + 0.4", True),
+        ("z**2 - 0.5", "z1**2 - 0.6*z2**2 + 0.3", True),
+        pytest.param("erf", ERF + " + 0.4", False, marks=pytest.mark.slow),
+        pytest.param("z**2 - 0.5", "z1**2 - 0.6*z2**2 + 0.3", False, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("square", [True, False])
 def test_averages_are_those_of_samples(activation, target, square, overlaps):
     M, Q = overlaps
     move, rates, noise, count = made(activation, square=square), Rates(0.5), 0.3, 200_000
@@ -147,7 +158,9 @@ def test_averages_are_those_of_samples(activation, target, square, overlaps):
     assert abs(difference.mean() - error) < 4 * difference.std() / np.sqrt(count)
 
 
-@pytest.mark.parametrize(("activation", "target"), [("erf", ERF), ("z**2", "z1**2 - 0.6*z2**2")])
+@pytest.mark.parametrize(
+    ("activation", "target"), [pytest.param("erf", ERF, marks=pytest.mark.slow), ("z**2", "z1**2 - 0.6*z2**2")]
+)
 def test_neurons_have_no_order(activation, target, overlaps):
     M, Q = map(jnp.asarray, overlaps)
     order = np.array([2, 0, 1])
@@ -160,7 +173,7 @@ def test_neurons_have_no_order(activation, target, overlaps):
         assert np.asarray(other) == pytest.approx(np.asarray(one)[np.ix_(order, order)], abs=1e-13)
 
 
-@pytest.mark.parametrize("activation", ["erf", "z**2", "he2(z)"])
+@pytest.mark.parametrize("activation", [pytest.param("erf", marks=pytest.mark.slow), "z**2", "he2(z)"])
 def test_a_student_that_is_the_teacher_stays(activation):
     text = str(as_activation(activation))
     target = " - 0.6*".join(text.replace("(z", f"(z{k}").replace("z**", f"z{k}**") for k in (1, 2))
@@ -173,6 +186,7 @@ def test_a_student_that_is_the_teacher_stays(activation):
     assert np.abs(noisy.Fh).max() < 1e-14 and np.all(np.diag(noisy.FF) > 0.01)
 
 
+@pytest.mark.slow
 def test_the_error_of_a_flow_covers_that_of_its_steps():
     """Over a plateau small errors grow: a flow with much smaller steps ends within the reported error."""
     move = made(layer=(1.0, 1.0))

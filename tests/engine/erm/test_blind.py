@@ -33,7 +33,6 @@ LOSSES = {
     "max(|y - z| - width, 0)": lambda width: lambda y, z: jnp.maximum(jnp.abs(y - z) - width, 0.0),
     "max(1 - y z, 0)^2": lambda: lambda y, z: jnp.maximum(1 - y * z, 0.0) ** 2,
 }
-QUICK = ("limit 1",)  # the others are statistics of losses whose equations are tested beside
 TARGETS = {"tanh(2z)": "tanh(2*z)", "z + 0.3 z^3 - 0.5 |z|": "z + 0.3*z**3 - 0.5*abs(z)", "max(z, 0)": "max(z, 0)"}
 
 
@@ -58,7 +57,8 @@ def learner_of(settings: dict) -> sv.ERM:
     return sv.ERM(LOSSES[settings["loss"]](*settings["loss_parameters"]), penalty)
 
 
-@pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in IDS])
+@pytest.mark.slow  # statistics of losses whose equations are tested beside
+@pytest.mark.parametrize("name", IDS)
 def test_theory_agrees_with_independent_runs(name):
     entries = [entry for entry in ENTRIES + LIMITS if entry["id"] == name]
     settings = entries[0]["settings"]

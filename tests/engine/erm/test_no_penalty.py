@@ -109,7 +109,7 @@ def quartic(y, z):
     return (y - z) ** 4
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "loss, single",
     [("huber:0.01", True), ("square", True), ("absolute", True), ("tukey:3", True), ("cosine:1", True)]

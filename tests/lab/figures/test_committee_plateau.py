@@ -29,11 +29,13 @@ def risks(setting, times):
         return np.asarray(error(learner.student, rules[0], path.M, path.Q)) / 2
 
 
+@pytest.mark.slow
 def test_three_neurons_reach_the_risk_of_the_reference():
     start, _, end = risks(entry.three_neurons(), [0.0, 2.0, entry.END])
     assert [start, end] == pytest.approx([0.385270, 0.029314], abs=5e-7)
 
 
+@pytest.mark.slow
 def test_two_neurons_stay_on_a_plateau_and_leave_it():
     times = [entry.ON_PLATEAU, 20.0, 80.0]  # escapes at about 25 and 55
     near, far = (risks(entry.two_neurons(difference), times) for difference in entry.DIFFERENCES)

@@ -142,6 +142,7 @@ def test_the_figure_of_negative_ridges():
     assert np.isnan(negative_ridge.best_of_runs(found, "5").value)
 
 
+@pytest.mark.slow
 def test_the_best_ridges_are_those_of_an_independent_code():
     assert negative_ridge.best("square", np.array([10.0, 30.0])) == pytest.approx([-1.44595, -7.28859], abs=1e-5)
     learner, model = negative_ridge.erm("square"), negative_ridge.model(negative_ridge.NOISE)

@@ -46,7 +46,7 @@ EVERY = {
     "sparse noisy": SPARSE_NOISY,
     "sparse abs": SPARSE_ABS,
 }
-SLOW = {"he3", "noisy square", "binary abs", "sparse abs"}
+SLOW = {"he3", "noisy square", "binary abs", "sparse abs", "sparse noisy", "binary noisy"}
 """Models whose tables take seconds, beside others of their kind."""
 
 
@@ -262,7 +262,8 @@ def test_smooth_learning_has_one_threshold(model, weak):
     np.testing.assert_allclose(overlap(model, BAYES, alpha), overlap(model, AMP, alpha), atol=1e-9)
 
 
-@pytest.mark.parametrize("prior", ["gaussian", "rademacher", "gauss-bernoulli:0.2"])
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("prior", ["gaussian", "gauss-bernoulli:0.2", "rademacher"])
 def test_weak_recovery_does_not_depend_on_the_prior(prior):
     """Every prior of zero mean and unit variance denoises a weak field linearly."""
     model = sv.MultiIndex("abs(z)", prior=prior)
@@ -307,7 +308,7 @@ def test_order_parameters_and_metrics_are_consistent(model):
             assert np.all((error >= 0) & (error < 1e-3 * max(1, variance(model)))), name
 
 
-@pytest.mark.parametrize("target", ["z", "sign"])
+@pytest.mark.parametrize("target", ["z", pytest.param("sign", marks=pytest.mark.slow)])
 def test_noise_never_helps(target):
     if target == "z":
         models = [sv.MultiIndex("z", noise=noise) for noise in (0.0, 0.05, 0.3, 1.0, 2.0)]

@@ -146,12 +146,17 @@ def expansion(target: Target, noise: float, move: Move, rates: Rates) -> Expansi
 
 def _moments(rule: neuron.NeuronRule, move: Move, rates: Rates) -> tuple[list[np.ndarray], float]:
     """B_0 .. B_MOST, and V."""
-    h, weight = neuron.fields(rule, jnp.zeros(len(rule.y)), 1.0)
-    force = np.asarray(move.force(rule.y[:, None], h[..., None], rates))[..., 0]
-    h, weighted, z = np.asarray(h), np.asarray(weight) * force, np.asarray(rule.z)
-    outer = np.asarray(rule.weight)
+    h, weight, force = (np.asarray(part) for part in _at_zero(move, rates, rule))
+    weighted, z, outer = weight * force, np.asarray(rule.z), np.asarray(rule.weight)
     tensors = [_hermite_mean(z, outer * np.sum(weighted * _hermite(h, k), axis=1), k + 1) for k in range(MOST + 1)]
     return tensors, float(outer @ np.sum(weighted * force, axis=1))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _at_zero(move: Move, rates: Rates, rule: neuron.NeuronRule) -> tuple[Any, Any, Any]:
+    """The nodes of h for each label where nothing is known, their weights, and the force there."""
+    h, weight = neuron.fields(rule, jnp.zeros(len(rule.y)), 1.0)
+    return h, weight, move.force(rule.y[:, None], h[..., None], rates)[..., 0]
 
 
 def _hermite(x: np.ndarray, k: int) -> np.ndarray:

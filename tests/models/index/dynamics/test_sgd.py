@@ -346,6 +346,13 @@ def test_a_look_ahead_finds_what_one_pass_does_not():
     assert abs(overlaps(CUBIC, AHEAD, TIMES)[0][2, 0, 0]) > 0.15
 
 
+def test_exit_from_zero_is_that_of_the_flow():
+    told = sv.thresholds(CUBIC, AHEAD)
+    assert (told["exit_power"], told["exit_log"], told["critical_learning_rate"]) == (1, 0, np.inf)
+    cosine = sv.predict(CUBIC, AHEAD, alpha=told["exit_constant"])["cosine"]
+    assert abs(cosine) == pytest.approx(0.5, abs=1e-4)
+
+
 @pytest.mark.slow
 def test_near_copies_are_between_fresh_samples_and_the_same():
     found = [
