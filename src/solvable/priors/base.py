@@ -103,8 +103,8 @@ class Gaussian(Prior):
         return qhat / (1 + np.asarray(qhat, float))
 
     def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mmse = 1 / (1 + np.asarray(qhat, float))
-        return qhat * mmse, mmse
+        whole = 1 + np.asarray(qhat, float)
+        return qhat / whole, 1 / whole
 
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         return (qhat - np.log1p(qhat)) / 2

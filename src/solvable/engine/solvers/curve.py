@@ -133,8 +133,8 @@ class Curve(Solver):
         turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
         sign = np.sign(curve[turns] - curve[turns - 1])
         found = golden_section(lambda x: -sign * self.log_gain(x), grid[turns - 1], grid[turns + 1], 35).middle
-        place = np.searchsorted(grid, found)
-        return np.insert(grid, place, found), np.insert(t, place, self._logit(np.exp(found)))
+        grid, first = np.unique(np.concatenate([grid, found]), return_index=True)
+        return grid, np.concatenate([t, self._logit(np.exp(found))])[first]
 
     @property
     def log_qhat(self) -> np.ndarray:
@@ -281,10 +281,10 @@ class Curve(Solver):
         rises[:, 0] &= gain > self.gain_weak
         row, index = np.nonzero(rises)
         nothing = np.nonzero(gain <= self.gain_weak)[0]
-        # Where the gain is above the whole grid the curve has run off it towards q = 1.
-        lost = ~above[:, -1]
-        perfect = np.nonzero((gain > self.gain_perfect) & ~lost)[0]
-        lost = np.nonzero(lost)[0]
+        # Where the gain is above the whole grid the curve has run off it towards q = 1. Without noise it has a limit
+        # there, which it may seem to pass by rounding: it counts if nothing else is stable.
+        off = ~rises.any(1) & (gain > self.gain_weak) if self.table.sharp else ~above[:, -1]
+        perfect, lost = np.nonzero((gain > self.gain_perfect) & ~off)[0], np.nonzero(off)[0]
         qhat = [np.zeros(len(nothing)), self._crossing(index, gain[row]), np.full(len(perfect), np.inf)]
         return np.concatenate([nothing, row, perfect, lost]), np.concatenate([*qhat, self._beyond(gain[lost])])
 
