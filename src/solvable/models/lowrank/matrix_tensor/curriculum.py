@@ -36,10 +36,10 @@ def predict_curriculum(model: MatrixTensor, learner: Curriculum) -> Prediction:
     equation = Posterior(couplings)
     known = np.isinf(couplings.matrix)
     alone, error = (1.0, 0.0) if known else (equation.matrix_stage, equation.error(equation.matrix_stage))
-    squared, *ends = couplings.overlaps(np.clip([alone, alone - error, alone + error], 0.0, 1.0))
+    found = couplings.overlaps(np.clip([alone, alone - error, alone + error], 0.0, 1.0))
     if np.isinf(couplings.tensor):
-        squared[2:] = 1.0  # contracted with any vector, a tensor without noise has the right singular vectors
-    return model.predicted(squared, np.max(np.abs(ends - squared), axis=0), posterior=False)
+        found[:, 2:] = 1.0  # contracted with any vector, a tensor without noise has the right singular vectors
+    return model.predicted(found[0], np.max(np.abs(found[1:] - found[0]), axis=0), posterior=False)
 
 
 @thresholds_of(MatrixTensor, Curriculum, references=("tabanelli2025computational",))

@@ -74,7 +74,7 @@ class Couplings(BayesOutput):
 
     def information(self, V: Any) -> np.ndarray:
         q = 1 - np.diagonal(np.asarray(V, float), axis1=-2, axis2=-1)
-        return self.fields(q)[..., None] * np.eye(4)
+        return np.where(np.eye(4) > 0, self.fields(q)[..., None], 0.0)
 
     def denoiser(self, y: Any) -> FieldDenoiser:
         """The interaction takes the place of labels."""

@@ -138,7 +138,8 @@ class MatrixAndTensor(Interaction):
         return Recollection(self)
 
     def strength(self, V: np.ndarray) -> np.ndarray:
-        return self.couplings.information(V)
+        g, h = self.precisions
+        return Couplings(g, h, self.couplings.sizes).information(V)
 
 
 class Recollection(Past):
