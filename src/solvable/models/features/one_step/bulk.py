@@ -7,14 +7,15 @@ knows three things of it:
 - `state`: unknowns y of its own equations y = `image`(y, C, D, narrow), whose first entries are $G_a$, the normalised
   traces of the blocks of the resolvent;
 - X, the matrix of traces $X_{ab} = \frac1d \mathrm{Tr}\,(W_a^T G_{ab} W_b)$ up to fractions;
-- H, the response of the overlaps with the spike v and with the direction $\theta_\perp$ of the target beside it: 2K x 2K.
+- H (2K x 2K), the response of the overlaps with the spike v and with the direction $\theta_\perp$ of the target
+  beside it.
 
 `Isotropic`: rows with independent entries of variance $c_a/d$, fractions $\pi_a$, $\Gamma = \mathrm{diag}(c\pi G)$,
 
     1/G_a = 1 + narrow (D_a + c_a [(1 + C Gamma)^-1 C]_aa),     X = Gamma (1 + C Gamma)^-1,    H = diag(X, X),
 
-the blockwise Wishart matrix of [dandi2024random]. `Exact`: one value, rows of covariance $\Lambda/d$ as the step makes them
-(`step`), s = C G and $L = \frac1d\mathrm{Tr}\,\Lambda(1 + s\Lambda)^{-1}$,
+the blockwise Wishart matrix of [dandi2024random]. `Exact`: one value, rows of covariance $\Lambda/d$ as the step makes
+them (`step`), s = C G and $L = \frac1d\mathrm{Tr}\,\Lambda(1 + s\Lambda)^{-1}$,
 
     1/G = 1 + narrow (D + C L),     X = G L,     H = G [Lambda (1 + s Lambda)^-1] on (v, theta_perp).
 

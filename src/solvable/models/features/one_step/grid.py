@@ -31,8 +31,8 @@ _LENGTH = 128
 
 
 class Grid(NamedTuple):
-    """`kappa` with its `weight`; `mu0`, `mu1`, `mu2` (the square of mu_2) for each value of the second layer; `h`, `h1`,
-    `hh` of the label. Nodes of weight zero fill it up."""
+    """`kappa` with its `weight`; `mu0`, `mu1`, `mu2` (the square of mu_2) for each value of the second layer; `h`,
+    `h1`, `hh` of the label. Nodes of weight zero fill it up."""
 
     kappa: Any
     weight: Any

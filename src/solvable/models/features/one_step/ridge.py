@@ -142,7 +142,8 @@ def ridge_on_spikes(bulk: Any, grid: Grid, alpha: Any, setting: Setting, alignme
     G, X, H = bulk.traces(state, C)
     limp = setting.per_unit == 0
     stiffness = jnp.where(limp, 0.0, setting.per_unit / jnp.where(limp, 1.0, alpha * narrow * fractions * G))
-    m, zeta, psi, b = _means(grid, grid.weight / kappa, alpha, C, H, stiffness)
+    weight = grid.weight / kappa
+    m, zeta, psi, b = fitted_means(grid, weight, weight * grid.h, weight * grid.h1, alpha, C, H, stiffness)
     own = jnp.square(m) * setting.per_unit / (fractions * jnp.where(limp, 1.0, narrow) * G**2)
     dG, dX, dH = responses(bulk, state, C, D, narrow)
     fit = m @ grid.mu0 + grid.kappa * (zeta @ grid.mu1)
@@ -156,18 +157,20 @@ def ridge_on_spikes(bulk: Any, grid: Grid, alpha: Any, setting: Setting, alignme
     R = Rdet + Q @ phi
     test, train = grid.weight @ R, setting.penalty**2 * (grid.weight @ (R / kappa**2))
     Q1, Q2 = parts(Q, K)
-    metrics = _linear_part(grid, m, zeta, psi, Q1, alignment) | {
+    metrics = linear_part(grid, m, zeta, psi, Q1, alignment) | {
         "generalization_error": test - setting.noise,
         "training_error": train,
     }
     return Solution(test, train, m, zeta, psi, G, X, Q1, Q2, metrics, found.residual, found.status, found.iterations)
 
 
-def _means(grid: Grid, weight: Any, alpha: Any, C: Any, H: Any, stiffness: Any) -> tuple[Any, Any, Any, Any]:
-    """m, zeta, psi, and b, the arguments of H that belong to zeta and psi."""
+def fitted_means(
+    grid: Grid, weight: Any, h: Any, h1: Any, alpha: Any, C: Any, H: Any, stiffness: Any
+) -> tuple[Any, Any, Any, Any]:
+    """m, zeta, psi, and the argument b of H, by least squares with a weight on the nodes; h and h1 come with it."""
     K, tilted = len(C), grid.kappa * grid.mu1
     A00, A01, A11 = ((x * weight) @ y.T for x, y in ((grid.mu0, grid.mu0), (grid.mu0, tilted), (tilted, tilted)))
-    b0, b1, b2 = ((x * weight) @ y for x, y in ((grid.mu0, grid.h), (tilted, grid.h), (grid.mu1, grid.h1)))
+    b0, b1, b2 = grid.mu0 @ h, tilted @ h, grid.mu1 @ h1
     # Means that vanish, as those of an odd activation without a step, are not fitted.
     scale = jnp.sum(weight * grid.mu2, axis=1) + jnp.diag(A00)
     flat = jnp.diag(A00) <= _FLAT * scale
@@ -182,7 +185,7 @@ def _means(grid: Grid, weight: Any, alpha: Any, C: Any, H: Any, stiffness: Any) 
     return m, zeta, psi, jnp.concatenate([inner, alpha * b2])
 
 
-def _linear_part(grid: Grid, m: Any, zeta: Any, psi: Any, Q1: Any, alignment: Any) -> dict[str, Any]:
+def linear_part(grid: Grid, m: Any, zeta: Any, psi: Any, Q1: Any, alignment: Any) -> dict[str, Any]:
     """The cosine of E[f x] with the direction of the target: along v, along theta_perp, and elsewhere."""
     weighted = grid.weight * grid.kappa
     along = m @ (grid.mu0 @ weighted) + zeta @ (grid.mu1 @ (weighted * grid.kappa))

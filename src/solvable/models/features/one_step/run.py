@@ -12,6 +12,7 @@ from solvable.core.model import Data
 from solvable.core.registry import simulation
 from solvable.core.results import Outcome
 from solvable.models.features.one_step.learner import Atoms, OneStep
+from solvable.models.features.one_step.logistic import classes_of
 from solvable.models.features.two_layer.model import TwoLayer
 from solvable.models.features.two_layer.run import sphere_rows, train_second_layer
 
@@ -21,6 +22,8 @@ _BLOCK = 2000
 @simulation(TwoLayer, OneStep, references=("ba2022high", "cui2024asymptotics"))
 def run_one_step(model: TwoLayer, learner: OneStep, data: Data, rng: np.random.Generator) -> Outcome:
     """One step from rows on the sphere, and the second layer on its features."""
+    if learner.loss == "logistic":
+        classes_of(model.target, model.noise)
     W = stepped_rows(model, learner, data.truth, rng)
     return train_second_layer(model, W, learner.penalty, learner.loss, data, rng)
 

@@ -1,7 +1,7 @@
 r"""What one giant gradient step does to the rows of the first layer: a spike, longer rows, a covariance.
 
-With the residual $\rho = y - \bar u\mu_0$ ($\mu_0 = E\sigma$, $\bar u$ the mean of the second layer) and $\eta_u$ the step
-times the value u of a unit, a row becomes, in high dimension,
+With the residual $\rho = y - \bar u\mu_0$ ($\mu_0 = E\sigma$, $\bar u$ the mean of the second layer) and $\eta_u$ the
+step times the value u of a unit, a row becomes, in high dimension,
 
     w  ->  w_bulk + r u v,     v ~ (1/n_B) sum_i rho_i x_i,  |v| = 1,      r = eta E[sigma'] N,
     N^2 = E[rho^2]/alpha0 + g1^2,   gamma = <v, theta> = g1 / N,   g1 = E[g(z) z],   alpha0 = n_B/d,

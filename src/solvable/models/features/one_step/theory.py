@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +16,7 @@ from solvable.core.results import Prediction
 from solvable.models.features.one_step.bulk import Exact, Isotropic, exact_bulk
 from solvable.models.features.one_step.grid import Grid, spiked_grid
 from solvable.models.features.one_step.learner import OneStep
+from solvable.models.features.one_step.logistic import Classes, Classifier, classes_of, logistic_on_spikes, xi_rule
 from solvable.models.features.one_step.ridge import Setting, Solution, ridge_on_spikes
 from solvable.models.features.one_step.step import Step, first_step, values_of
 from solvable.models.features.two_layer.model import TwoLayer
@@ -40,42 +42,59 @@ def ingredients(model: TwoLayer, learner: OneStep, fine: bool = True) -> tuple[S
 
 
 @jax.jit
-def _solved(given: Ingredients, alpha: Any) -> Solution:
+def _ridge(given: Ingredients, alpha: Any) -> Solution:
     bulk, grid, setting, alignment = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), given)
-    sign = jnp.where(alignment < 0, -1.0, 1.0)  # the linear part of the target is gamma v + ..: it has its sign
-    found = jax.vmap(lambda alpha: ridge_on_spikes(bulk, grid, alpha, setting, alignment))(alpha)
-    return found._replace(metrics=found.metrics | {"cosine": sign * found.metrics["cosine"]})
+    return jax.vmap(lambda alpha: ridge_on_spikes(bulk, grid, alpha, setting, alignment))(alpha)
+
+
+@jax.jit
+def _logistic(given: Ingredients, classes: Classes, rule: tuple[Any, Any], alpha: Any) -> Classifier:
+    bulk, grid, setting, alignment = jax.tree.map(lambda leaf: jnp.asarray(leaf, float), given)
+    return jax.lax.map(lambda a: logistic_on_spikes(bulk, grid, classes, a, setting, alignment, rule), alpha)
 
 
 @theory(TwoLayer, OneStep, references=("ba2022high", "cui2024asymptotics", "dandi2024random"))
 def one_step(model: TwoLayer, learner: OneStep, alpha: np.ndarray) -> Prediction:
     """The errors of the second layer after one giant step of the first; differentiable in every number."""
-    step, given = ingredients(model, learner)
-    if is_traced((model, learner, alpha)):
-        found = _solved(given, jnp.asarray(alpha))
-        errors = {name: jnp.zeros_like(value) for name, value in found.metrics.items()}
-    else:
-        _, coarser = ingredients(model, learner, fine=False)
-        batch = rounded_up_to_power(len(alpha), _FEWEST)
-        found, rough = (in_batches(lambda a, g=g: _solved(g, a), alpha, batch=batch) for g in (given, coarser))
-        errors = {
-            name: np.abs(value - rough.metrics[name]) + _ROUNDING * np.abs(value) + found.residual * np.abs(value)
-            for name, value in found.metrics.items()
-        }
+    step, found, errors = _found_and_errors(model, learner, alpha)
+    # The linear part of the target is along theta, times its sign.
+    turned = found.metrics["cosine"] * np.sign(model.target_moments.slope or 1.0)
     overlaps = {name: _plain(getattr(found, name)) for name in ("m", "zeta", "psi")}
-    return Prediction(
-        found.metrics,
-        _rows(model, learner, step, found) | overlaps,
-        found.status,
-        found.residual,
-        found.iterations,
-        errors,
-    )
+    order = _rows(model, learner, step, alpha) | overlaps
+    metrics = found.metrics | {"cosine": turned}
+    return Prediction(metrics, order, found.status, found.residual, found.iterations, errors)
 
 
-def _rows(model: TwoLayer, learner: OneStep, step: Step, found: Solution) -> dict[str, Any]:
+def _found_and_errors(model: TwoLayer, learner: OneStep, alpha: Any) -> tuple[Step, Any, dict[str, Any]]:
+    """The solution on fine grids, and by how much coarser ones differ."""
+    step, given = ingredients(model, learner)
+    solve = _solver(model, learner, step)
+    if is_traced((model, learner, alpha)):
+        found = solve(given, jnp.asarray(alpha), True)
+        return step, found, {name: jnp.zeros_like(value) for name, value in found.metrics.items()}
+    coarser = ingredients(model, learner, fine=False)[1]
+    batch = rounded_up_to_power(len(alpha), _FEWEST)
+    found = in_batches(lambda a: solve(given, a, True), alpha, batch=batch)
+    rough = in_batches(lambda a: solve(coarser, a, False), alpha, batch=batch)
+    errors = {
+        name: np.abs(value - rough.metrics[name]) + (_ROUNDING + found.residual) * np.abs(value)
+        for name, value in found.metrics.items()
+    }
+    return step, found, errors
+
+
+def _solver(model: TwoLayer, learner: OneStep, step: Step) -> Callable[[Ingredients, Any, bool], Any]:
+    if learner.loss == "square":
+        return lambda given, alpha, fine: _ridge(given, alpha)
+    if len(step.fractions) > 1:
+        raise bad_parameter("second_layer", learner.second_layer, "of one value for the logistic loss")
+    classes = classes_of(model.target, model.noise)
+    return lambda given, alpha, fine: _logistic(given, classes, xi_rule(fine), alpha)
+
+
+def _rows(model: TwoLayer, learner: OneStep, step: Step, alpha: Any) -> dict[str, Any]:
     """The spike r of a unit of value one, the mean squared length c of the rows, and their alignment gamma."""
-    alike = jnp.ones_like(found.test)
+    alike = jnp.ones_like(alpha)
     u = np.array(values_of(model, learner))[:, 0]
     largest = int(np.argmax(np.abs(u)))
     spike = step.spikes[largest] / u[largest] if u[largest] != 0 else 0.0
@@ -84,4 +103,4 @@ def _rows(model: TwoLayer, learner: OneStep, step: Step, found: Solution) -> dic
 
 def _plain(overlap: Any) -> Any:
     """One number a point where the second layer has one value."""
-    return overlap[:, 0] if overlap.shape[1] == 1 else overlap
+    return overlap[:, 0] if overlap.ndim == 2 and overlap.shape[1] == 1 else overlap
