@@ -39,6 +39,10 @@ if TYPE_CHECKING:
     from solvable.engine.erm import ERM as ERM
     from solvable.lab.curve import Curve as Curve
     from solvable.lab.figures.run import reproduce as reproduce
+    from solvable.lab.forecast import Forecast as Forecast
+    from solvable.lab.forecast import KernelRidge as KernelRidge
+    from solvable.lab.forecast import LinearRidge as LinearRidge
+    from solvable.lab.forecast import forecast as forecast
     from solvable.lab.grid.curves import learning_curve as learning_curve
     from solvable.lab.grid.curves import phase_diagram as phase_diagram
     from solvable.lab.study.run import study as study
@@ -105,6 +109,7 @@ _HOMES = {
     "solvable.engine.erm": ("ERM",),
     "solvable.lab.curve": ("Curve",),
     "solvable.lab.figures.run": ("reproduce",),
+    "solvable.lab.forecast": ("Forecast", "KernelRidge", "LinearRidge", "forecast"),
     "solvable.lab.grid.curves": ("learning_curve", "phase_diagram"),
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),

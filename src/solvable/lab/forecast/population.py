@@ -37,6 +37,8 @@ WINDOW = 30.0
 """The power laws are fitted from the smallest reliable nu up to this times it."""
 DECADES, A_DECADE = 8, 20
 """How far below it they go, and in how many points each."""
+_TOGETHER = 32
+"""How many penalties are taken at once, so that the residuals of many samples fit into memory."""
 
 
 class Spectrum(NamedTuple):
@@ -124,9 +126,10 @@ def _left_out(found: Spectrum, s: np.ndarray, w: np.ndarray, empty: int) -> np.n
     unfitted = np.maximum(1 - 1 / len(y) - share.sum(axis=1), 0.0) if empty else 0.0
     unexplained = y - fitted.sum(axis=1) if empty else 0.0
     errors = []
-    for row in s:
-        errors.append(np.mean(((unexplained + fitted @ row) / (unfitted + share @ row)) ** 2))
-    return np.array(errors)
+    for part in np.split(s.T, range(_TOGETHER, len(s), _TOGETHER), axis=1):
+        residual = np.reshape(unexplained, (-1, 1)) + fitted @ part
+        errors.append(np.mean((residual / (np.reshape(unfitted, (-1, 1)) + share @ part)) ** 2, axis=0))
+    return np.concatenate(errors)
 
 
 def _continued(rows: int, seen: Population, first: int, features: float) -> Estimate:
@@ -144,15 +147,11 @@ def _continued(rows: int, seen: Population, first: int, features: float) -> Esti
         fits.append((misfit, b, floor, scale))
     _, b, floor, scale = min(fits)
     below = np.logspace(-DECADES, 0, DECADES * A_DECADE, endpoint=False)
-    # The degrees of freedom grow like a power until they come close to the number of features, 1/T1 = 1/power + 1/most.
-    most = max(features, kept.T1[0] * (1 + 1e-9))
-    power = 1 / (1 / kept.T1[0] - 1 / most)
-    slope = (
-        (1 - kept.T2[0] / kept.T1[0]) / (1 - kept.T1[0] / most) if np.isfinite(most) else 1 - kept.T2[0] / kept.T1[0]
-    )
-    grown = power * below ** -min(slope, 1.0)
-    T1 = 1 / (1 / grown + 1 / most)
-    T2 = T1 * (1 - min(slope, 1.0) * (1 - T1 / most))
+    # The degrees of freedom grow like a power until they come close to the number of features: 1/T1 = 1/power + 1/most.
+    most = max(features, 1.01 * kept.T1[0])
+    slope = min((1 - kept.T2[0] / kept.T1[0]) / (1 - kept.T1[0] / most), 1.0)
+    T1 = 1 / (below**slope * (1 / kept.T1[0] - 1 / most) + 1 / most)
+    T2 = T1 * (1 - slope * (1 - T1 / most))
     left = kept.leaving_out[0]
     Q = (floor + scale * below**b) / (floor + scale) * kept.Q[0]
     H = Q + (kept.H[0] - kept.Q[0]) * below**b
