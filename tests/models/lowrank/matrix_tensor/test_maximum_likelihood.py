@@ -91,7 +91,7 @@ def test_the_replicon_says_whether_a_run_settles():
 def test_alternating_maximisation_climbs_and_meets_message_passing():
     model = sv.MatrixTensor(0.2, 0.2)
     data = model.sample(np.random.default_rng(3), 50)
-    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output())
+    interaction = MatrixAndTensor(data.matrix, data.tensor, model.output_side())
     start = Factors(*(np.ones(size) for size in interaction.blocks.sizes))
     climbed = [log_likelihood(interaction, alternating(interaction, start, k, 1e-9)[0]) for k in (1, 2, 4, 8, 16)]
     assert np.all(np.diff(climbed) > -1e-12)

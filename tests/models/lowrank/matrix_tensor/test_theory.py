@@ -69,7 +69,7 @@ def test_message_passing_ends_where_the_plain_iteration_does(point):
 @pytest.mark.parametrize("point", POINTS, ids=str)
 def test_the_mutual_information_is_stationary_and_smallest_at_the_optimum(point):
     model = sv.MatrixTensor(*point)
-    couplings, q = model.output(), overlaps(model, sv.BayesOptimal())
+    couplings, q = model.output_side(), overlaps(model, sv.BayesOptimal())
     cost = couplings.mutual_information(q)
     assert np.abs(approx_fprime(q + 1e-9, couplings.mutual_information, 1e-7)).max() < 1e-4 * (1 + abs(cost))
     for start in (1e-6, 0.5, 1.0):
@@ -150,7 +150,7 @@ def test_the_stated_uncertainty_covers_what_the_plain_iteration_finds():
 
 
 def _once_more(model, q):
-    G = model.output().fields(q)
+    G = model.output_side().fields(q)
     return G / (1 + G)
 
 

@@ -1,0 +1,90 @@
+"""Spiked matrices, tensors and covariances: known values, closed forms, thresholds in their units, runs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import brentq
+
+import solvable as sv
+
+
+def overlap(model, learner=None, **axes):
+    return float(sv.predict(model, learner or sv.BayesOptimal(), **axes)["overlap"])
+
+
+def rademacher_overlap(gamma):
+    """E tanh(gamma + sqrt(gamma) z), by SciPy."""
+    density = lambda z: np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * np.tanh(gamma + np.sqrt(gamma) * z)  # noqa: E731
+    return quad(density, -12, 12, epsabs=1e-13)[0]
+
+
+@pytest.mark.parametrize(("snr", "value"), [(1.2, 0.35765912), (1.7, 0.81550405)])
+def test_rademacher_spikes_in_a_matrix(snr, value):
+    q = brentq(lambda q: q - rademacher_overlap(snr**2 * q), 0.05, 0.999, xtol=1e-13)
+    assert overlap(sv.SpikedMatrix(snr, "rademacher")) == pytest.approx(q, abs=1e-9)
+    assert q == pytest.approx(value, abs=1e-8)
+
+
+def test_gaussian_spikes_are_found_by_principal_components():
+    for snr in (0.7, 1.3, 4.0):
+        known = max(0.0, 1 - 1 / snr**2)
+        assert overlap(sv.SpikedMatrix(snr)) == pytest.approx(known, abs=1e-9)
+        found = sv.predict(sv.SpikedMatrix(snr), sv.Spectral())["squared_overlap"]
+        assert found == pytest.approx(known, abs=1e-9)
+
+
+def test_a_tensor_of_order_two_is_a_matrix():
+    for prior in ("gaussian", "rademacher", "gauss-bernoulli:0.2"):
+        assert overlap(sv.SpikedTensor(2, 1 / 1.3**2, prior)) == pytest.approx(
+            overlap(sv.SpikedMatrix(1.3, prior)), abs=1e-9
+        )
+
+
+@pytest.mark.parametrize(
+    ("prior", "spinodal", "information"),
+    [("gaussian", 0.25, 0.2289728391), ("rademacher", 0.3097172593, 0.2828684759)],
+)
+def test_thresholds_of_tensors_of_order_three(prior, spinodal, information):
+    found = sv.thresholds(sv.SpikedTensor(3, 0.1, prior))
+    assert found["spinodal"] == pytest.approx(spinodal, abs=1e-7)
+    assert found["information_theoretic"] == pytest.approx(information, abs=1e-7)
+    assert overlap(sv.SpikedTensor(3, 0.99 * information, prior)) > 0.5
+    assert overlap(sv.SpikedTensor(3, 1.01 * information, prior)) == 0
+    assert overlap(sv.SpikedTensor(3, 0.5 * information, prior), sv.AMP()) == 0
+
+
+def test_a_spiked_covariance_has_its_closed_forms():
+    alpha, theta = 2.3, 1.3
+    model, gamma = sv.SpikedCovariance(theta, latent="gaussian"), 1 / alpha
+    known = (1 - gamma / theta**2) / (1 + gamma / theta)
+    assert overlap(model, alpha=alpha) == pytest.approx(known, abs=1e-8)
+    assert sv.predict(model, sv.Spectral(), alpha=alpha)["squared_overlap"] == pytest.approx(known, abs=1e-8)
+    assert sv.thresholds(model)["weak_recovery"] == pytest.approx(1 / theta**2)
+    binary = sv.SpikedCovariance(1.5)
+    q = brentq(
+        lambda q: q - 2 * 1.5 * rademacher_overlap(1.5 * q) / (1 + 2 * 1.5 * rademacher_overlap(1.5 * q)), 0.1, 0.99
+    )
+    assert overlap(binary, alpha=2.0) == pytest.approx(q, abs=1e-8)
+
+
+def test_more_signal_never_hurts_and_nothing_beats_bayes():
+    q = [overlap(sv.SpikedMatrix(snr, "gauss-bernoulli:0.3")) for snr in np.linspace(0.2, 2.5, 12)]
+    assert np.all(np.diff(q) >= 0)
+    for snr in (1.1, 1.6):
+        model = sv.SpikedMatrix(snr, "rademacher")
+        assert overlap(model) >= float(sv.predict(model, sv.Spectral())["squared_overlap"])
+
+
+def test_runs_agree_with_theory():
+    """Mean over runs within four standard errors and a shift of order 1/d; Nishimori: overlap = self-overlap."""
+    for model, axes, d in (
+        (sv.SpikedMatrix(1.7, "rademacher"), {}, 600),
+        (sv.SpikedCovariance(1.5), {"alpha": 2.0}, 400),
+    ):
+        runs = [sv.simulate(model, sv.AMP(), d=d, seed=seed, **axes) for seed in range(8)]
+        found = np.array([run["overlap"] for run in runs])
+        error = found.std(ddof=1) / np.sqrt(len(runs))
+        assert abs(found.mean() - overlap(model, **axes)) < 4 * error + 8 / d
+        assert all(run.converged for run in runs)
