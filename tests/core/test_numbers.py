@@ -52,6 +52,7 @@ EXAMPLES = {
     sv.TwoLayer: {"target": "z", "activation": "tanh", "width": 0.8},
     sv.RandomFeatures: {"penalty": 0.1},
     sv.OneStep: {"penalty": 0.1, "step": 1.0, "batch": 2.0},
+    sv.KernelRidge: {},
     sv.PowerLawFeatures: {"capacity": 1.5, "source": 0.4, "noise": 0.1},
     sv.Spectral: {},
     sv.ERM: {"penalty": 0.1},

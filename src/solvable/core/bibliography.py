@@ -182,6 +182,7 @@ BIBLIOGRAPHY = {
         2019,
         "NeurIPS, arXiv:1812.07956",
     ),
+    "cho2009kernel": Publication("Cho, Saul", "Kernel methods for deep learning", 2009, "NeurIPS"),
     "cover1965geometrical": Publication(
         "Cover",
         "Geometrical and statistical properties of systems of linear inequalities with applications in "
