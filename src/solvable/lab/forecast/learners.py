@@ -53,7 +53,7 @@ class KernelRidge(Learner):
             raise bad_parameter("kernel", self.kernel, f"one of {', '.join(KERNELS)}, or a function of two arrays")
         _check_penalty(self.penalty)
         real_number("scale", self.scale, "a finite number above 0", lambda x: x > 0)
-        if self.p != math.inf:
+        if not (isinstance(self.p, float) and self.p == math.inf):
             real_number("p", self.p, "a number of at least 1, or infinite", lambda x: x >= 1)
 
     def matrix(self, X: np.ndarray, Y: np.ndarray) -> np.ndarray:
