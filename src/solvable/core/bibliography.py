@@ -146,6 +146,12 @@ BIBLIOGRAPHY = {
         2019,
         "NeurIPS, arXiv:1812.07956",
     ),
+    "cho2009kernel": Publication(
+        "Cho, Saul",
+        "Kernel methods for deep learning",
+        2009,
+        "NeurIPS",
+    ),
     "cover1965geometrical": Publication(
         "Cover",
         "Geometrical and statistical properties of systems of linear inequalities with applications in "
@@ -226,6 +232,12 @@ BIBLIOGRAPHY = {
         2019,
         "NeurIPS, arXiv:1906.08632",
     ),
+    "golub1979generalized": Publication(
+        "Golub, Heath, Wahba",
+        "Generalized cross-validation as a method for choosing a good ridge parameter",
+        1979,
+        "Technometrics 21",
+    ),
     "gyorgyi1990first": Publication(
         "Györgyi",
         "First-order transition to perfect generalization in a neural network with binary synapses",
@@ -237,6 +249,12 @@ BIBLIOGRAPHY = {
         "Surprises in high-dimensional ridgeless least squares interpolation",
         2022,
         "Ann. Statist. 50, 949, arXiv:1903.08560",
+    ),
+    "jacot2020kernel": Publication(
+        "Jacot, Şimşek, Spadaro, Hongler, Gabriel",
+        "Kernel alignment risk estimator: risk prediction from training data",
+        2020,
+        "NeurIPS, arXiv:2006.09796",
     ),
     "javanmard2013state": Publication(
         "Javanmard, Montanari",
@@ -369,6 +387,12 @@ BIBLIOGRAPHY = {
         "Asymptotic characterisation of robust empirical risk minimisation performance in the presence of outliers",
         2023,
         "arXiv:2305.18974",
+    ),
+    "wei2022more": Publication(
+        "Wei, Hu, Steinhardt",
+        "More than a toy: random matrix models predict how real-world neural representations generalize",
+        2022,
+        "ICML, arXiv:2203.06176",
     ),
     "wu2010renyi": Publication(
         "Wu, Verdú",
