@@ -28,7 +28,7 @@ class Table:
     columns: tuple[str, ...]
 
 
-def table(X: Any, y: Any, standardize: bool = True) -> Table:
+def table(X: Any, y: Any, standardize: bool = True, columns: Sequence[str] | None = None) -> Table:
     """The inputs and labels of arrays, lists or a data frame, of which y may name a column."""
     if isinstance(y, str):
         names = [str(name) for name in getattr(X, "columns", ())]
@@ -38,7 +38,7 @@ def table(X: Any, y: Any, standardize: bool = True) -> Table:
     names = [str(name) for name in getattr(X, "columns", ())]
     values = _numbers("X", X, 2, names)
     labels = _numbers("y", y, 1, [])
-    names = names or [str(k) for k in range(values.shape[1])]
+    names = list(columns) if columns is not None else names or [str(k) for k in range(values.shape[1])]
     return checked(values, labels, tuple(names), standardize)
 
 

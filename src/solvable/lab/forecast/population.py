@@ -61,16 +61,11 @@ class Population(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A population as `rows` samples show it: read off them, and smooth, continued to smaller nu.
-
-    `power` is the exponent b and `floor` the constant s of the continuation; without one the floor is Q at nu = 0.
-    """
+    """A population as `rows` samples show it: read off them, and smooth, continued to smaller nu."""
 
     rows: int
     seen: Population
     smooth: Population
-    power: float | None
-    floor: float
 
 
 def spectrum_of_features(X: np.ndarray, y: np.ndarray) -> Spectrum:
@@ -114,7 +109,7 @@ def estimate(found: Spectrum, features: float) -> Estimate:
     reliable = a2**2 / a4 >= M / 2
     first = int(np.argmax(reliable))
     if first == 0 and empty:
-        return Estimate(rows, seen, seen, None, float((seen.Q * ratio)[0]))
+        return Estimate(rows, seen, seen)
     return _continued(rows, seen, first, features)
 
 
@@ -146,15 +141,18 @@ def _continued(rows: int, seen: Population, first: int, features: float) -> Esti
         (floor, scale), misfit = nnls(columns, np.ones(len(x)))
         fits.append((misfit, b, floor, scale))
     _, b, floor, scale = min(fits)
+    fitted = floor + scale * (kept.nu / kept.nu[0]) ** b
+    weight = np.clip(np.log(kept.nu / kept.nu[0]) / np.log(WINDOW), 0.0, 1.0)  # from the fit to what was seen
+    blended = np.where(weight < 1, fitted ** (1 - weight) * error**weight, error) / kept.leaving_out
+    kept = kept._replace(Q=blended, H=blended + kept.H - kept.Q)
     below = np.logspace(-DECADES, 0, DECADES * A_DECADE, endpoint=False)
     # The degrees of freedom grow like a power until they come close to the number of features: 1/T1 = 1/power + 1/most.
     most = max(features, 1.01 * kept.T1[0])
     slope = min((1 - kept.T2[0] / kept.T1[0]) / (1 - kept.T1[0] / most), 1.0)
     T1 = 1 / (below**slope * (1 / kept.T1[0] - 1 / most) + 1 / most)
     T2 = T1 * (1 - slope * (1 - T1 / most))
-    left = kept.leaving_out[0]
-    Q = (floor + scale * below**b) / (floor + scale) * kept.Q[0]
+    Q = (floor + scale * below**b) / kept.leaving_out[0]
     H = Q + (kept.H[0] - kept.Q[0]) * below**b
-    parts = (below * kept.nu[0], T1, T2, Q, H, np.full(len(below), left))
+    parts = (below * kept.nu[0], T1, T2, Q, H, np.full(len(below), kept.leaving_out[0]))
     smooth = Population(*(np.concatenate(pair) for pair in zip(parts, kept, strict=True)))
-    return Estimate(rows, seen, smooth, float(b), float(floor / (floor + scale) * error[0]))
+    return Estimate(rows, seen, smooth)

@@ -40,6 +40,11 @@ class Samples:
         return float(np.mean((self.y[test] - mean - predicted) ** 2))
 
     @property
+    def costly(self) -> bool:
+        """Whether it takes a kernel matrix."""
+        return self._kernel is not None
+
+    @property
     def measurable(self) -> bool:
         """Whether its errors can be measured: random features of a user's own kernel are not known."""
         return math.isinf(self.p) or not callable(getattr(self._learner, "kernel", None))
@@ -63,10 +68,12 @@ def _ridge(F: np.ndarray, G: np.ndarray, labels: np.ndarray, penalty: float) -> 
 def _kernel_ridge(
     kernel: np.ndarray, train: np.ndarray, test: np.ndarray, labels: np.ndarray, penalty: float
 ) -> np.ndarray:
+    from scipy.linalg import cho_factor, cho_solve
+
     K, k = kernel[np.ix_(train, train)], kernel[np.ix_(test, train)]
     rows = K.mean(axis=0)
     centred = K - rows - rows[:, None] + rows.mean()
     centred[np.diag_indices_from(centred)] += penalty
-    dual = np.linalg.solve(centred, labels)
+    dual = cho_solve(cho_factor(centred, overwrite_a=True, check_finite=False), labels, check_finite=False)
     # The dual sums to zero, so that only the means over the training rows of the kernel at a new row count.
     return k @ dual - rows @ dual

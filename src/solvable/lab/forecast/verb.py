@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ MISS = 0.05
 """The chance that an error lies outside of its interval."""
 FARTHEST = 1000
 """How many times the samples there are a forecast may go."""
-MOST = 1600
+MOST = 1200
 """Rows that a kernel uses unless told: its matrix is decomposed in a time that grows with their cube."""
 
 
@@ -38,10 +39,9 @@ class Forecast:
     """The mean squared `error` on fresh labels, noise included, of training on `n` samples, from `low` to `high`.
 
     All are arrays over n, `penalty` too. The interval is of the mean over training sets and holds it with a chance of
-    95 %. `rows` of the data were used; `baseline` is the variance of the labels, the error of knowing their mean only,
-    and `floor` what the error tends to for infinitely many samples, if the power laws that were seen go on. `checks`
-    are forecasts from a quarter of the rows against measured errors and `word` sums them up: "agrees", "differs" or
-    "too few runs to say"; empty if there are none.
+    95 %. `rows` of the data were used; `baseline` is the variance of the labels, the error of knowing their mean only.
+    `checks` are forecasts from a quarter of the rows against measured errors and `word` sums them up: "agrees",
+    "differs" or "too few runs to say"; empty if there are none.
     """
 
     n: np.ndarray
@@ -53,7 +53,6 @@ class Forecast:
     columns: int
     learner: Learner
     baseline: float
-    floor: float
     checks: tuple[Check, ...] = ()
 
     @property
@@ -70,7 +69,7 @@ class Forecast:
         head += f"; labels of variance {self.baseline:.4g}"
         lines = [f"n = {int(n)}: {text}" for n, text in zip(self.n, self.entries, strict=True)]
         checks = [f"check {check}" for check in self.checks]
-        return "\n".join([head, *lines, *checks, *([f"the forecast {self.word}"] if self.checks else [])])
+        return "\n".join([head, *lines, *checks, *([f"forecast and measurement: {self.word}"] if self.checks else [])])
 
     @property
     def entries(self) -> list[str]:
@@ -79,7 +78,7 @@ class Forecast:
 
     def to_dict(self) -> dict[str, Any]:
         """The forecast as plain data."""
-        names = ("n", "error", "low", "high", "penalty", "rows", "columns", "baseline", "floor")
+        names = ("n", "error", "low", "high", "penalty", "rows", "columns", "baseline")
         checks = [dataclasses.asdict(check) for check in self.checks]
         shown = {name: getattr(self, name) for name in names} | {"r_squared": self.r_squared}
         return shown | {"learner": self.learner.describe(), "checks": checks, "word": self.word}
@@ -102,6 +101,7 @@ def forecast(
     check: bool = True,
     rows: int = MOST,
     seed: int = 0,
+    columns: Sequence[str] | None = None,
 ) -> Forecast:
     """The learning curve of ridge regression on one's own data, below and beyond the number of samples there are.
 
@@ -110,12 +110,13 @@ def forecast(
     `RandomFeatures(penalty)`, for rectified neurons, whose number is `p`; `n`, numbers of samples up to a thousand
     times those there are, from a few of them to ten times all unless told; `standardize`, whether the inputs are
     brought to variance one; `check`, whether forecasts from a part of the rows are compared with measured errors;
-    `rows`, how many a kernel uses at most, drawn at random; `seed`, of what is drawn.
+    `rows`, how many a kernel uses at most, drawn at random; `seed`, of what is drawn; `columns`, the names of the inputs, for
+    messages.
 
     **Returns:** a `Forecast`, whose error is on labels with their noise: what a test set would show.
     """
     chosen = _learner(learner, p)
-    data = table(X, y, standardize)
+    data = table(X, y, standardize, columns)
     return forecast_table(data, chosen, n, check, rows, seed)
 
 
@@ -145,7 +146,7 @@ def forecast_table(
     reach = np.exp(quantile(MISS, HALVES - 1) * scatter)
     checks = ()
     if check and samples.measurable:
-        tested = (count // 4, count // 2, count - count // 4)
+        tested = (count // 4, count // 2, count - math.ceil(count / 4))
         penalties = {size: fit_of(whole, size, samples.p, penalty).penalty for size in tested}
         checks = hold_out(samples, penalties, rng)
     return Forecast(
@@ -158,7 +159,6 @@ def forecast_table(
         columns=X.shape[1],
         learner=learner,
         baseline=float(np.var(y)),
-        floor=whole.floor,
         checks=checks,
     )
 
