@@ -11,6 +11,7 @@ NETWORK, SENSING = sv.QuadraticNetwork(0.5, noise=0.2), sv.MatrixSensing([0.0, 1
 BILINEAR = sv.BilinearSequence(0.5, noise=0.2)
 OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, 0.0, 5.0))
 HUBER, LOGISTIC, LASSO = sv.ERM("huber:0.8", 0.1), sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
+FACTORS = sv.MatrixTensor(0.3, 0.2, (1, 2, 0.5, 1.5))
 SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
 
 PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
@@ -41,7 +42,12 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "sensing, lazy": (SENSING, sv.Lazy(0.1), (0.0, 0.1, 0.5)),
     "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
+    "matrix and tensor, Bayes": (FACTORS, sv.BayesOptimal(), ()),
+    "matrix and tensor, AMP": (FACTORS, sv.AMP(), ()),
+    "matrix and tensor, likelihood": (FACTORS, sv.MaximumLikelihood(), ()),
+    "matrix and tensor, curriculum": (FACTORS, sv.Curriculum(), ()),
 }
+"""Model, learner and values of alpha; none for a model without an axis."""
 
 
 def missing() -> set[tuple[str, str]]:
