@@ -9,6 +9,7 @@ import pytest
 
 from solvable.numerics.roots import (
     crossing,
+    every_root,
     first_beyond,
     golden_section,
     halving,
@@ -120,3 +121,18 @@ def test_walking_outwards_gives_a_bracket():
     assert first_beyond(lambda x: x > 5, (2.0**k for k in range(10))) == (4, 8)
     assert first_beyond(lambda x: x > 0, [1.0, 2.0]) == (1, 1)
     assert first_beyond(lambda x: x > 50, range(10)) is None
+
+
+def test_every_root_and_whether_the_function_rises():
+    roots, rises = every_root(np.sin, np.linspace(0.5, 10.0, 40))
+    np.testing.assert_allclose(roots, np.pi * np.array([1, 2, 3]), atol=1e-13)
+    assert rises.tolist() == [False, True, False]
+    assert every_root(np.cosh, np.linspace(-1.0, 1.0, 11))[0].size == 0
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_two_roots_between_neighbours_of_the_grid_are_found(side):
+    for gap in (1e-2, 1e-4):
+        roots, rises = every_root(lambda x: side * ((x - 0.531) ** 2 - gap**2), np.linspace(0.0, 1.0, 11))
+        np.testing.assert_allclose(roots, [0.531 - gap, 0.531 + gap], atol=1e-11 / gap)
+        assert rises.tolist() == ([False, True] if side > 0 else [True, False])
