@@ -28,7 +28,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from solvable.core.errors import NotSolvable
-from solvable.core.registry import theory
+from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.outputs.proximal import ProximalOutput
@@ -39,12 +39,14 @@ from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalP
 from solvable.models.lowrank.rbm.learners import RBM
 from solvable.models.lowrank.rbm.units import BinaryUnits, GaussianUnits
 from solvable.models.lowrank.spiked import SpikedCovariance
+from solvable.numerics.roots import first_beyond, halving
 from solvable.priors.penalties import Ridge
 
 _UNSOLVED = (int(Status.MAX_STEPS), int(Status.NONFINITE))
 _LARGEST_V = 0.7
 """That of the start: the proximal operator has one value below 1."""
 _ROUNDING = 1e-12
+_DOUBLINGS, _HALVINGS = 12, 40
 _solve = eqx.filter_jit(solve)
 
 
@@ -70,20 +72,44 @@ def largest_likelihood(model: SpikedCovariance, learner: RBM, alpha: np.ndarray)
     return _prediction(jax.tree.map(lambda *column: np.array(column), *points), alpha)
 
 
+@thresholds_of(SpikedCovariance, RBM, references=("baik2005phase", "xu2025learning"))
+def machine_thresholds(model: SpikedCovariance, learner: RBM) -> dict[str, float]:
+    """Where the machine begins to learn, and above which alpha its theory holds.
+
+    - `weak_recovery`, where an eigenvalue leaves the bulk: small weights, which follow the eigenvectors, learn above it.
+    - `stability`, of one binary unit: above it the replicon is below 1, and the maximum is what the theory describes.
+    """
+    theta = float(model.snr)
+    found = {"weak_recovery": 1 / theta**2 if theta > 0 else np.inf}
+    if learner.layer == BinaryUnits(1):
+        found["stability"] = _stability(model) if theta > 0 else np.inf
+    return found
+
+
+def _stability(model: SpikedCovariance) -> float:
+    def stable(alpha: float) -> bool:
+        return int(_maximum(model, alpha).status) == int(Status.CONVERGED)
+
+    grid = (1 + 1 / float(model.snr) ** 2) * 2.0 ** np.arange(_DOUBLINGS)
+    bracket = first_beyond(stable, [1.0, *grid])
+    return np.inf if bracket is None else float(halving(stable, *bracket, _HALVINGS).high)
+
+
 def machine(model: SpikedCovariance, alpha: float) -> ProximalEvolution:
     """One binary unit as two sides: -log cosh on the inputs of the model, and a ridge of strength alpha."""
     inputs = SpikedInputs.of(float(model.snr), model.latent)
-    return Evolution(ProximalOutput(BinaryUnits.loss, inputs), PenalisedSignal.of(Ridge(float(alpha)), model.prior))
+    sides = Evolution(ProximalOutput(BinaryUnits.loss, inputs), PenalisedSignal.of(Ridge(float(alpha)), model.prior))
+    return jax.tree.map(lambda leaf: np.asarray(leaf, float), sides)  # numbers as arrays: one program for all of them
 
 
-def _maximum(model: SpikedCovariance, alpha: float) -> ProximalPoint:
+def _maximum(model: SpikedCovariance, alpha: Any) -> ProximalPoint:
     none = BLANK._replace(status=np.int64(Status.UNSTABLE))
     theta = float(model.snr)
     if alpha <= 1 or theta == 0:
         return none  # V < 1 takes alpha > 1, and m = 0 has a replicon of at least one
     noise = (1 + 1 / theta) / alpha
     start = np.array([np.sqrt(theta / (theta + noise)), np.log(theta + noise), np.log(min(noise, _LARGEST_V))])
-    evolution = machine(model, alpha)
+    evolution, alpha = machine(model, alpha), np.asarray(alpha, float)
     found = jax.device_get(_solve(evolution, alpha, start))
     if found.status in _UNSOLVED:
         found = jax.device_get(_solve(evolution, alpha, start, damping=0.5))
