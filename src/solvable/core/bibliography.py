@@ -183,12 +183,6 @@ BIBLIOGRAPHY = {
         "NeurIPS, arXiv:1812.07956",
     ),
     "cho2009kernel": Publication("Cho, Saul", "Kernel methods for deep learning", 2009, "NeurIPS"),
-    "cho2009kernel": Publication(
-        "Cho, Saul",
-        "Kernel methods for deep learning",
-        2009,
-        "NeurIPS",
-    ),
     "cover1965geometrical": Publication(
         "Cover",
         "Geometrical and statistical properties of systems of linear inequalities with applications in "
@@ -311,7 +305,6 @@ BIBLIOGRAPHY = {
         "Generalized cross-validation as a method for choosing a good ridge parameter",
         1979,
         "Technometrics 21, 215",
-        "Technometrics 21",
     ),
     "gyorgyi1990first": Publication(
         "Györgyi",

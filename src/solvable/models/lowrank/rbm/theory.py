@@ -76,7 +76,7 @@ def largest_likelihood(model: SpikedCovariance, learner: RBM, alpha: np.ndarray)
 def machine_thresholds(model: SpikedCovariance, learner: RBM) -> dict[str, float]:
     """Where the machine begins to learn, and above which alpha its theory holds.
 
-    - `weak_recovery`, where an eigenvalue leaves the bulk: small weights, which follow the eigenvectors, learn above it.
+    - `weak_recovery`, where an eigenvalue leaves the bulk: small weights follow the eigenvectors and learn above it.
     - `stability`, of one binary unit: above it the replicon is below 1, and the maximum is what the theory describes.
     """
     theta = float(model.snr)
