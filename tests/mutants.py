@@ -41,8 +41,8 @@ MUTANTS = (
     Mutant(
         "the overlap's uncertainty is a hundred times too small",
         "engine/solvers/curve.py",
-        "np.where(inner, slope * self.table",
-        "np.where(inner, 0.01 * slope * self.table",
+        "np.where(inner, slope * (self.table",
+        "np.where(inner, 0.01 * slope * (self.table",
         "tests/engine/solvers/test_curve.py",
         "uncertainty_of_the_overlap",
     ),
