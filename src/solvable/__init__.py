@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
     from solvable.models.lowrank.wide_teacher import AdamStudent as AdamStudent
     from solvable.models.lowrank.wide_teacher import BayesStudent as BayesStudent
+    from solvable.models.lowrank.wide_teacher import WideNetwork as WideNetwork
     from solvable.models.lowrank.wide_teacher import WideTeacher as WideTeacher
     from solvable.models.matrix import BilinearSequence as BilinearSequence
     from solvable.models.matrix import GradientDescent as GradientDescent
@@ -98,7 +99,7 @@ _HOMES = {
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.lowrank": ("SpikedCovariance", "SpikedMatrix", "SpikedTensor"),
-    "solvable.models.lowrank.wide_teacher": ("AdamStudent", "BayesStudent", "WideTeacher"),
+    "solvable.models.lowrank.wide_teacher": ("AdamStudent", "BayesStudent", "WideNetwork", "WideTeacher"),
     "solvable.models.matrix": (
         "BilinearSequence",
         "GradientDescent",

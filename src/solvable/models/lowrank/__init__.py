@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
-from solvable.models.lowrank.wide_teacher import AdamStudent, BayesStudent, WideTeacher
+from solvable.models.lowrank.wide_teacher import AdamStudent, BayesStudent, WideNetwork, WideTeacher
 
-__all__ = ["AdamStudent", "BayesStudent", "SpikedCovariance", "SpikedMatrix", "SpikedTensor", "WideTeacher"]
+__all__ = [
+    "AdamStudent",
+    "BayesStudent",
+    "SpikedCovariance",
+    "SpikedMatrix",
+    "SpikedTensor",
+    "WideNetwork",
+    "WideTeacher",
+]

@@ -1,9 +1,10 @@
 r"""A student network trained by Adam on the labels of a wide teacher.
 
 The student $\hat y = \sum_{j\le p} b_j \sigma(v_j\cdot x)$ has the teacher's activation and starts from random weights
-$v_j \sim N(0, I_d)$ and the teacher's amplitudes, continued where it is wider. All its numbers are trained on the square
-loss of all samples at once, but for a part that is set aside: the student of the step at which the loss on that part was
-least is kept. No test sample is seen. There is no theory of it; the Bayes-optimal law bounds it. [kingma2015adam]
+$v_j \sim N(0, I_d)$ and the teacher's amplitudes, continued where it is wider. All its numbers are trained on the
+square loss of all samples at once, but for a part that is set aside: the student of the step at which the loss on that
+part was least is kept. No test sample is seen. There is no theory of it; the Bayes-optimal law bounds it.
+[kingma2015adam]
 """
 
 from __future__ import annotations
