@@ -55,6 +55,8 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "covariance, RBM": (COVARIANCE, sv.RBM(), (2.0, 3.0)),
     "covariance, ascent": (COVARIANCE, sv.RBMAscent(steps=2), (2.0,)),
     "wide, Bayes": (WIDE, sv.BayesOptimal(), (0.0, 10.0, 1000.0)),
+    "wide network, Bayes": (sv.WideNetwork(0.5, "relu", 0.1), sv.BayesOptimal(), (0.2, 0.4)),
+    "wide network, AMP": (sv.WideNetwork(0.5, "relu", 0.1), sv.AMP(), (0.2, 0.4)),
     "wide, student": (WIDE, sv.BayesStudent(10), (0.0, 10.0, 1000.0)),
     "two layers, random features": (TWO_LAYERS, sv.RandomFeatures(0.05), (0.0, 0.5, 1.4)),
     "two layers, one step": (TWO_LAYERS, sv.OneStep(0.1, 1.0, 2.0), (0.5, 1.4)),

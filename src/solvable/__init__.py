@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from solvable.models.lowrank import SpikedCovariance as SpikedCovariance
     from solvable.models.lowrank import SpikedMatrix as SpikedMatrix
     from solvable.models.lowrank import SpikedTensor as SpikedTensor
+    from solvable.models.lowrank import WideNetwork as WideNetwork
     from solvable.models.lowrank import WideTeacher as WideTeacher
     from solvable.models.matrix import BilinearSequence as BilinearSequence
     from solvable.models.matrix import Lazy as Lazy
@@ -131,6 +132,7 @@ _HOMES = {
         "SpikedCovariance",
         "SpikedMatrix",
         "SpikedTensor",
+        "WideNetwork",
         "WideTeacher",
     ),
     "solvable.models.matrix": ("BilinearSequence", "Lazy", "MatrixSensing", "NuclearNorm", "QuadraticNetwork"),

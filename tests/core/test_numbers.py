@@ -47,6 +47,7 @@ EXAMPLES = {
     sv.RBM: {},
     sv.RBMAscent: {},
     sv.WideTeacher: {"exponent": 1.0, "width": 20, "activation": "he3(z)", "noise": 0.1},
+    sv.WideNetwork: {"rho": 0.5, "activation": "relu", "noise": 0.1},
     sv.BayesStudent: {"width": 10},
     sv.AdamStudent: {"width": 10},
     sv.TwoLayer: {"target": "z", "activation": "tanh", "width": 0.8},

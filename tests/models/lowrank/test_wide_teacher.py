@@ -41,3 +41,10 @@ def test_features_are_learned_one_after_the_other():
     assert np.all(np.diff(places) > 0)
     before, after = error(sv.WideTeacher(1.0, 100, "he3(z)/sqrt(6)", 0.1), [0.999 * places[0], 1.001 * places[0]])
     assert after < before - 0.1
+
+
+def test_a_network_with_a_quadratic_part_has_a_universal_phase_and_flags_the_ansatz_beyond():
+    model = sv.WideNetwork(0.5, "relu", 0.1)
+    found = sv.predict(model, sv.BayesOptimal(), alpha=[0.4, 2.0], throw=False)
+    assert found["generalization_error"][0] == pytest.approx(0.062067, abs=2e-6) and found.converged[0]
+    assert found["overlap"][0] == pytest.approx(0.361635, abs=2e-6) and not found.converged[1]

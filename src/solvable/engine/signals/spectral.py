@@ -61,6 +61,17 @@ class SpectralSignal(BayesSignal):
     def overlap(self, qhat: np.ndarray) -> np.ndarray:
         return self._read(qhat, lambda x: np.exp(self._table.log_overlap(x)), self._near, lambda q: 1 - self._far(q))
 
+    def slope(self, qhat: np.ndarray) -> np.ndarray:
+        """The derivative of the overlap."""
+
+        def inside(x: np.ndarray) -> np.ndarray:
+            # Each form where its logarithm is not flat: the overlap is flat where almost all is known.
+            known = np.exp(self._table.log_overlap(x) - x) * self._table.log_overlap.derivative(x)
+            left = -np.exp(self._table.log_mmse(x) - x) * self._table.log_mmse.derivative(x)
+            return np.where(x > 0, left, known)
+
+        return self._read(qhat, inside, lambda q: 1 + 2 * self._bend * q, lambda q: self.dimension / q**2)
+
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         table, top = self._table, float(self._table.integral(np.log(_MOST)))
 

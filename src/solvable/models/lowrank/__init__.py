@@ -6,7 +6,7 @@ from solvable.models.lowrank import bayes, pca
 from solvable.models.lowrank.matrix_tensor import Curriculum, MatrixTensor, MaximumLikelihood
 from solvable.models.lowrank.rbm import RBM, RBMAscent
 from solvable.models.lowrank.spiked import SpikedCovariance, SpikedMatrix, SpikedTensor
-from solvable.models.lowrank.wide_teacher import AdamStudent, BayesStudent, WideTeacher
+from solvable.models.lowrank.wide_teacher import AdamStudent, BayesStudent, WideNetwork, WideTeacher
 
 __all__ = [
     "AdamStudent",
@@ -19,6 +19,7 @@ __all__ = [
     "SpikedCovariance",
     "SpikedMatrix",
     "SpikedTensor",
+    "WideNetwork",
     "WideTeacher",
     "bayes",
     "pca",

@@ -70,14 +70,21 @@ class Tail:
 class Kernel:
     """g of an activation, by the squares `weights` of its coefficients of these `degrees`, and the `tail` beyond.
 
-    `linear` and `quadratic` are c_1^2 and c_2^2.
+    `low` are c_0, c_1 and c_2 themselves; `linear` and `quadratic` the squares of the last two.
     """
 
     degrees: np.ndarray
     weights: np.ndarray
-    linear: float
-    quadratic: float
+    low: tuple[float, float, float] = (0.0, 0.0, 0.0)
     tail: Tail | None = None
+
+    @property
+    def linear(self) -> float:
+        return self.low[1] ** 2
+
+    @property
+    def quadratic(self) -> float:
+        return self.low[2] ** 2
 
     @functools.cached_property
     def total(self) -> float:
@@ -128,7 +135,8 @@ def _kernel(coefficients: np.ndarray, power: float) -> Kernel:
     squares = coefficients**2
     degrees = 3 + np.nonzero(squares[3:] > _ROUNDING * power)[0]
     weights = squares[degrees]
-    return Kernel(degrees, weights, float(squares[1]), float(squares[2]), _tail(squares, degrees, power))
+    low = float(coefficients[0]), float(coefficients[1]), float(coefficients[2])
+    return Kernel(degrees, weights, low, _tail(squares, degrees, power))
 
 
 def _tail(squares: np.ndarray, degrees: np.ndarray, power: float) -> Tail | None:
