@@ -44,6 +44,11 @@ def build(
             axes[name] = number_or_grid(f"--param {name}", str(values[name]))
             values[name] = float(axes[name][0])
     model_fields = {key: values.pop(key) for key in parameters(model_class) if key in values}
+    for name, given in model_fields.items():
+        if _is_grid(given) and parameters(model_class)[name].annotation in _NUMBERS:
+            axes[name] = number_or_grid(f"--param {name}", given)
+            first = float(axes[name][0])  # what the model is made with; the grid replaces it
+            model_fields[name] = int(first) if first.is_integer() else first
     made = []
     used: set[str] = set()
     for learner_class, text in learner_classes:
@@ -60,6 +65,14 @@ def build(
         ]
         raise bad_parameter("parameter", unknown[0], f"one of: {', '.join(dict.fromkeys(known))}")
     return Request(_made(model_class, model_fields), made, axes)
+
+
+_NUMBERS = ("float", "int", float, int)
+
+
+def _is_grid(value: Any) -> bool:
+    """Whether a field that holds a number is given several, as an axis may be."""
+    return isinstance(value, str) and (":" in value or "," in value)
 
 
 def number_or_grid(name: str, text: str) -> Any:

@@ -102,6 +102,7 @@ class Model(_Named):
 
     - `axes`: the keywords the verbs take (`alpha` for most models), each an `Axis` or just its name; `axis_names` are
       their names, and `scaling` says what they mean.
+    - `thresholds_in`: of a model without axes, the field whose values its thresholds are.
     - `size`: what the size of a run is called, None for a model that has none besides its axes.
     - `definitions`: each metric's meaning in one line.
     - `without`: learners registered for a base class that do not apply to this one.
@@ -112,6 +113,7 @@ class Model(_Named):
 
     axes: ClassVar[Sequence[Axis | str]] = (Axis("alpha", "n/d"),)
     axis_names: ClassVar[tuple[str, ...]] = ("alpha",)
+    thresholds_in: ClassVar[str | None] = None
     scaling: ClassVar[str] = "n = alpha d"
     size: ClassVar[str | None] = "d"
     definitions: ClassVar[dict[str, str]] = {}
@@ -124,6 +126,11 @@ class Model(_Named):
         cls.axis_names = tuple(axis.name for axis in cls.axes)
         if cls.size in cls.axis_names:
             raise bad_parameter("size", cls.size, f"another name than an axis of {cls.__name__}")
+
+    @classmethod
+    def threshold_axis(cls) -> str | None:
+        """What its thresholds are values of: its first axis, or the field that stands for one."""
+        return next(iter(cls.axis_names), cls.thresholds_in)
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> Any:
         """Draw one instance of size `d` at the given axes (for most models, a `Data`).

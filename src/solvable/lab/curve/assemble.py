@@ -104,7 +104,8 @@ class _Assembler:
 
     def _thresholds(self) -> tuple[dict[str, float], dict[str, Any]]:
         """The thresholds of one model; or, where fields of the model vary, as variables over those fields."""
-        fields = [axis["name"] for axis in self.plan["grid"] if axis["home"] == "model"]
+        own = self.plan.get("threshold_axis", "")
+        fields = [axis["name"] for axis in self.plan["grid"] if axis["home"] == "model" and axis["name"] != own]
         shape = tuple(self.grid[name].size for name in fields)
         marks: dict[str, np.ndarray] = {}
         for place, id in _places(self.plan["marks"], shape):
@@ -136,6 +137,7 @@ def _attributes(plan: Mapping[str, Any], thresholds: dict[str, float]) -> dict[s
         "learners": json.dumps(plan["learners"]),
         "axes": json.dumps([axis["name"] for axis in plan["grid"]]),
         "model_axes": json.dumps(plan["model_axes"]),
+        "threshold_axis": plan.get("threshold_axis", "") or next(iter(plan["model_axes"]), ""),
         "axis_labels": json.dumps(plan.get("axis_labels", {})),
         "fixed": json.dumps(plan["fixed"]),
         "definitions": json.dumps(plan["definitions"]),

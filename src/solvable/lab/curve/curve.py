@@ -37,7 +37,7 @@ class Curve:
     was made, or -1, -2, -3 likewise), `converged_simulation`, `seconds` (of a run that is seen all along an axis, those
     of the whole run), `iterations_simulation` and `consistent_simulation` where runs tell how many steps they took and
     whether they pass their own checks, `failed` (the error's text, present only if some runs raised) and
-    `<name>_threshold` (thresholds that vary over the grid, as places on the model's first axis). A metric that is a
+    `<name>_threshold` (thresholds that vary over the grid, as places on the `model_axis`). A metric that is a
     matrix at each point has the dimensions `row` and `column` too, a vector `entry`, counted from 1. Its attributes
     describe the model and the learners.
     """
@@ -89,14 +89,16 @@ class Curve:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """The thresholds of the model along its first axis, where they are known and the same for the whole curve."""
+        """The thresholds of the model along `model_axis`, where they are known and the same for the whole curve."""
         found = {name: float(value) for name, value in json.loads(self.dataset.attrs["thresholds"]).items()}
         constant = (name for name in threshold_names(self.dataset) if self.dataset[name + THRESHOLD].ndim == 0)
         return found | {name: float(self.dataset[name + THRESHOLD]) for name in constant}
 
     @property
     def model_axis(self) -> str | None:
-        """The model's first axis, along which its thresholds lie, if the curve varies or fixes it."""
+        """The model's first axis, or the field in its place, along which its thresholds lie; None if not known."""
+        if self.dataset.attrs.get("threshold_axis"):
+            return self.dataset.attrs["threshold_axis"]
         if "model_axes" in self.dataset.attrs:
             return next(iter(json.loads(self.dataset.attrs["model_axes"])), None)
         fields = set(self.model).union(*json.loads(self.dataset.attrs["learners"]))

@@ -49,7 +49,8 @@ def learning_curve(
     **Arguments:** `learners`, one or several; `d`, and `seeds`, how many runs a point (16 unless told) or which, where
     a model without a size has runs if `seeds` are given; `executor`, any `concurrent.futures` executor for the runs;
     `marks`, the thresholds to keep with the curve, as a dictionary, or whether to find those of the model: unless told,
-    only along the model's first axis and if that is quick (`Model.quick_thresholds`); the model's axes by keyword, and
+    only along the axis they are values of (the model's first, or the field in its place) and if that is quick
+    (`Model.quick_thresholds`); the model's axes by keyword, and
     numeric fields of the model or the learners if they are to be varied. Exactly one of these is a grid.
 
     **Returns:** a `Curve`. Each run uses one BLAS thread and its own seed, so the values do not depend on the number
@@ -62,7 +63,7 @@ def learning_curve(
     plan = _plan(model, learners, d, seeds, 16, axes | grid)
     if isinstance(marks, dict):
         return computed(plan, executor, progress, marks)
-    along = _first_axis(model) in grid and _has_thresholds(model)
+    along = model.threshold_axis() in grid and _has_thresholds(model)
     wanted = along and (marks or (marks is None and model.quick_thresholds))
     return computed(dataclasses.replace(plan, thresholds=bool(wanted)), executor, progress)
 
@@ -84,7 +85,8 @@ def phase_diagram(
 
     **Arguments:** `x` and `y`, for instance `("alpha", grid)` and `("noise", grid)`; `metric`, what `.plot()` draws
     (`squared_overlap` unless told, where there is one); `d` and `seeds` (4 unless told), to simulate as well; `marks`,
-    whether to find the thresholds along the model's first axis, where that is `x` or `y`, for each value of the other
+    whether to find the thresholds along the model's first axis, or the field in its place, where that is `x` or `y`,
+    for each value of the other
     (this can take long); the remaining axes, single numbers.
 
     **Returns:** a `Curve`. Its variables `<name>_threshold` are the thresholds that vary over the diagram, NaN where
@@ -95,10 +97,10 @@ def phase_diagram(
         given = ", ".join([x_name, y_name, *axes])
         raise ValueError(f"x and y must be two different axes, given nowhere else; got {given}.")
     plan = _plan(model, learner, d, seeds, 4, {x_name: x_values, y_name: y_values, **axes})
-    # Thresholds lie along the model's first axis. They vary with its fields, and do not depend on the learner's.
+    # Thresholds lie along one axis. They vary with the fields of the model, and do not depend on the learner's.
     homes = {axis.name: axis.home for axis in plan.grid}
-    other = next(home for name, home in homes.items() if name != _first_axis(model))
-    along = _first_axis(model) in homes and other != "axis" and _has_thresholds(model)
+    other = next(home for name, home in homes.items() if name != model.threshold_axis())
+    along = model.threshold_axis() in homes and other != "axis" and _has_thresholds(model)
     curve = computed(dataclasses.replace(plan, thresholds=marks and along), executor, progress)
     curve.dataset.attrs["metric"] = curve.metric_or_default(metric)
     return curve
@@ -152,10 +154,6 @@ def _raise_if_all_failed(runs: list[Task], kept: Keeper) -> None:
         return
     results_of(runs[0])  # raises it again, with where it comes from
     raise ComputationError(f"every run failed, the first with: {records[0]['error']['message']}")  # pyright: ignore
-
-
-def _first_axis(model: Model) -> str | None:
-    return next(iter(model.axis_names), None)
 
 
 def _has_thresholds(model: Model) -> bool:

@@ -185,7 +185,9 @@ class _Builder:
         except NotSolvable as error:
             raise NotSolvable(f"{error} Leave out `thresholds` for this sweep.") from None
         fields = [axis for axis in self.plan.grid if axis.home == "model"]
-        chosen = itertools.product(*(axis.values for axis in fields))
+        # They do not vary along what they are values of: any of its values will do.
+        own = self.plan.model.threshold_axis()
+        chosen = itertools.product(*(axis.values[:1] if axis.name == own else axis.values for axis in fields))
         names = [axis.name for axis in fields]
         return [self._add(self._model(dict(zip(names, values, strict=True))), None, {}) for values in chosen]
 
@@ -240,6 +242,7 @@ class _Builder:
             "definitions": dict(plan.model.definitions),
             "scaling": plan.model.scaling,
             "model_axes": list(plan.model.axis_names),
+            "threshold_axis": plan.model.threshold_axis() or "",
             "axis_labels": {axis.name: axis.label for axis in as_axes(plan.model.axes) if axis.label},
             "size": plan.model.size,
         }

@@ -56,7 +56,9 @@ def check_plan(content: dict[str, Any], id: str) -> None:
     seeds, sizes = _list(content, "seeds", _is_count), _list(content, "sizes", _is_count)
     grid = _list(content, "grid", _is_axis)
     points = len(labels) * math.prod(len(axis["values"]) for axis in grid)
-    models = math.prod(len(axis["values"]) for axis in grid if axis["home"] == "model")
+    own = content.get("threshold_axis", "")  # which earlier versions did not have
+    _need(isinstance(own, str), "threshold_axis")
+    models = math.prod(len(axis["values"]) for axis in grid if axis["home"] == "model" and axis["name"] != own)
     theory, runs, marks = (
         _list(content, key, lambda one: one == "" or is_point_id(one)) for key in ("theory", "runs", "marks")
     )

@@ -122,9 +122,6 @@ class SelfInteracting(Spiked):
 
     axes = ()
 
-    strength: ClassVar[str]
-    """The field that takes the place of an axis."""
-
     @abc.abstractmethod
     def output_side(self) -> SpikeOutput: ...  # pyright: ignore[reportIncompatibleMethodOverride]
 
@@ -175,7 +172,7 @@ class SpikedMatrix(SelfInteracting):
 
     scaling: ClassVar[str] = "a d x d matrix"
     references = ("deshpande2014information", "barbier2016mutual", "lelarge2019fundamental")
-    strength = "snr"
+    thresholds_in: ClassVar[str | None] = "snr"
 
     snr: float
     prior: Prior
@@ -224,7 +221,7 @@ class SpikedTensor(SelfInteracting):
 
     scaling: ClassVar[str] = "a tensor of d^order entries"
     references = ("montanari2014statistical", "lesieur2017statistical")
-    strength = "noise"
+    thresholds_in: ClassVar[str | None] = "noise"
 
     order: int = eqx.field(static=True)
     noise: float
