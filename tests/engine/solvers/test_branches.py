@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
-from solvable.engine.solvers.branches import Point
+from solvable.engine.solvers.branches import Point, _aligned
 
 
 def recovered(exact: np.ndarray, inner: Point | None = None) -> Point:
@@ -48,3 +48,23 @@ def test_perfect_recovery_is_predicted_with_an_infinite_field(text, alpha):
     found = sv.predict(sv.MultiIndex(text), sv.BayesOptimal(), alpha=alpha)
     np.testing.assert_allclose(found["overlap"], np.eye(2), atol=1e-9)
     np.testing.assert_array_equal(found.order_parameters["Mhat"], np.where(np.eye(2) > 0, np.inf, 0.0))
+
+
+def test_directions_a_little_off_a_subspace_are_those_of_it():
+    x, y = np.eye(2)[:, :1], np.eye(2)[:, 1:]
+
+    def turned(angle: float) -> np.ndarray:
+        return np.array([[np.cos(angle)], [np.sin(angle)]])
+
+    assert [U.tolist() for U in _aligned([x, y, np.eye(2)], turned(0.05))] == [x.tolist()]
+    assert _aligned([x, y, np.eye(2)], turned(0.3)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [1.3, 1.6])
+def test_a_direction_that_is_turned_on_its_way_to_exact_recovery(alpha):
+    """The labels correlate z1, which becomes known exactly, with z2, of which they then say the sign and no more."""
+    found = sv.predict(sv.MultiIndex("z1**2 + sign(z1*z2)"), sv.AMP(), alpha=alpha)
+    sign = sv.predict(sv.MultiIndex("sign(z)"), sv.AMP(), alpha=alpha)
+    assert found["overlap_1"] == 1
+    assert found["overlap_2"] == pytest.approx(sign["overlap"], abs=found.uncertainty["overlap_2"])

@@ -42,6 +42,8 @@ _UNSTABLE = 0.02
 _INFORMED = 1e-3
 """The V from which informed starts set out."""
 _MOST_CHILDREN = 64
+_ALIGNED = 0.995
+"""The cosine of the angle within which directions about to be known exactly count as those of a subspace."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -260,8 +262,9 @@ def _relaxed(
         if not end.deep:
             return end, None, used
         exact = _sharp_directions(output, U, end.L)
-        if output.pins(exact, gain):
-            return end, exact, used
+        for near in (exact, *_aligned(output.subspaces, exact)):
+            if output.pins(near, gain):
+                return end, near, used
         # Not these alone: follow on until further directions are as sharp, or to a fixed point close by.
         sharp = exact.shape[1] + 1 if exact.shape[1] < k else 0
         L, model = end.L, end.model
@@ -297,6 +300,16 @@ def _sharp_directions(output: PosteriorOutput, U: np.ndarray, L: np.ndarray) -> 
     values, vectors = np.linalg.eigh(L)
     sharp = values > output.sharp
     return tidy(U if sharp.all() else U @ vectors[:, sharp], 1e-2)
+
+
+def _aligned(subspaces: list[np.ndarray], exact: np.ndarray) -> list[np.ndarray]:
+    """The subspaces within a small angle of the directions `exact`.
+
+    Where the labels correlate a direction that will be known exactly with another, what is known best is turned by an
+    angle that vanishes only with V.
+    """
+    same = [U for U in subspaces if U.shape == exact.shape]
+    return [U for U in same if np.linalg.svd(U.T @ exact, compute_uv=False).min() > _ALIGNED]
 
 
 def _forget(U: np.ndarray, end: Relaxed) -> tuple[np.ndarray, np.ndarray, LocalModel | None]:
