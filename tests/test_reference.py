@@ -91,7 +91,10 @@ def measure(entry: dict) -> float:
 
 @pytest.mark.parametrize(
     "entry",
-    [pytest.param(e, id=e["id"], marks=[pytest.mark.slow] * e["id"].startswith(("gb_", "rad_alg", "rad_it"))) for e in VALUES],
+    [
+        pytest.param(e, id=e["id"], marks=[pytest.mark.slow] * e["id"].startswith(("gb_", "rad_alg", "rad_it")))
+        for e in VALUES
+    ],
 )
 def test_known_value(entry):
     assert measure(entry) == pytest.approx(entry["value"], abs=entry["tolerance"], rel=0)
