@@ -396,12 +396,6 @@ BIBLIOGRAPHY = {
         2024,
         "NeurIPS, arXiv:2408.03733",
     ),
-    "mannelli2020marvels": Publication(
-        "Sarao Mannelli, Biroli, Cammarota, Krzakala, Urbani, Zdeborová",
-        "Marvels and pitfalls of the Langevin algorithm in noisy high-dimensional inference",
-        2020,
-        "Physical Review X 10, 011057, arXiv:1812.09066",
-    ),
     "marchenko1967distribution": Publication(
         "Marchenko, Pastur",
         "Distribution of eigenvalues for some sets of random matrices",
