@@ -50,6 +50,7 @@ STEP = 0.2
 _FEWEST_SAMPLES = 1e-14
 """No samples are the limit of few, and that of this many per dimension."""
 _TINY = 1e-30
+"""Units that are silent at some kappa leave the output there without a spread: this is its square."""
 _GRID = (-8.0, -5.0, -3.0, -1.5, 0.0, 1.5, 3.0, 5.0, 8.0)
 _CUT_NODES = 12
 
@@ -172,7 +173,7 @@ def logistic_on_spikes(
         phi = squares(grid)
         fit = m * grid.mu0[0] + zeta * grid.kappa * grid.mu1[0]
         V = effective_penalty(phi, bulk.fractions, 0.0, state[:1], X.reshape(1, 1)) / setting.penalty
-        return _averages(grid, classes, alignment, rule, fit, Q @ phi, V, psi), fit
+        return _averages(grid, classes, alignment, rule, fit, jnp.maximum(Q @ phi, _TINY), V, psi), fit
 
     def image(x: Any, args: Any) -> Any:
         bulk, grid, setting, _, alpha, *_ = args
@@ -208,7 +209,7 @@ def logistic_on_spikes(
     found = solve_fixed_point(image, start, args, damping=0.6, rtol=1e-10, atol=1e-11, max_steps=600)
     state, X, Q, (m, zeta, psi) = unpacked(found.value)
     last, fit = averages(found.value, args)
-    wrong = _misclassified(grid, classes, alignment, fit, Q @ squares(grid), psi)
+    wrong = _misclassified(grid, classes, alignment, fit, jnp.maximum(Q @ squares(grid), _TINY), psi)
     one = (part[None] for part in (m, zeta, psi))
     metrics = linear_part(grid, *one, Q[:1].reshape(1, 1), alignment) | {
         "generalization_error": 4 * wrong,

@@ -100,8 +100,8 @@ def resolvent(bulk: Any, grid: Grid, alpha: Any, setting: Setting) -> FixedPoint
     return solve_fixed_point(step, start, args, memory=0, rtol=_RTOL, atol=1e-14, max_steps=100)
 
 
-def newton_map(image: Callable[[Any, Any], Any], like: Any) -> Callable[[Any, Any], Any]:
-    """The step of Newton's method for x = image(x, args) on a pytree."""
+def newton_map(image: Callable[[Any, Any], Any], like: Any, holomorphic: bool = False) -> Callable[[Any, Any], Any]:
+    """The step of Newton's method for x = image(x, args) on a pytree, of complex numbers if `holomorphic`."""
     unravel = ravel_pytree(like)[1]
 
     def flat(x: Any, args: Any) -> Any:
@@ -109,7 +109,7 @@ def newton_map(image: Callable[[Any, Any], Any], like: Any) -> Callable[[Any, An
 
     def step(unknown: Any, args: Any) -> Any:
         x = ravel_pytree(unknown)[0]
-        jacobian = jax.jacfwd(flat)(x, args)
+        jacobian = jax.jacfwd(flat, holomorphic=holomorphic)(x, args)
         return unravel(x + jnp.linalg.solve(jnp.eye(len(x)) - jacobian, flat(x, args) - x))
 
     return step
