@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 import solvable as sv
 from solvable.core.registry import matrix
 
@@ -13,7 +17,7 @@ OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, 0.0
 HUBER, LOGISTIC, LASSO = sv.ERM("huber:0.8", 0.1), sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
 SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
 
-PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
+PAIRS: dict[str, tuple[sv.Model, sv.Learner, Any]] = {
     "one projection, Bayes": (INDEX, sv.BayesOptimal(), (0.0, 0.5, 1.3, 4.0)),
     "one projection, AMP": (INDEX, sv.AMP(), (0.0, 0.5, 1.3, 4.0)),
     "one projection, ERM": (sv.MultiIndex("sign(z)"), LOGISTIC, (0.0, 0.5, 3.0)),
@@ -40,6 +44,11 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "sensing, nuclear": (SENSING, sv.NuclearNorm(0.1), (0.0, 0.1, 0.5)),
     "sensing, lazy": (SENSING, sv.Lazy(0.1), (0.0, 0.1, 0.5)),
     "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
+    "power law, random features": (
+        sv.PowerLawFeatures(1.5, 0.4, noise=0.2),
+        sv.RandomFeatures(0.1),
+        {"n": np.array([0.0, 50.0, 400.0, 400.0]), "p": np.array([30.0, 30.0, 1000.0, np.inf])},
+    ),
     "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
 }
 

@@ -30,7 +30,8 @@ LONG = {"one projection, lasso", "one projection, ERM", "one projection, repeate
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in PAIRS])
 def test_a_converged_point_has_a_small_residual_and_uncertainties(name):
     model, learner, alpha = PAIRS[name]
-    found = sv.predict(model, learner, alpha=np.array(alpha))
+    axes = alpha if isinstance(alpha, dict) else {"alpha": np.array(alpha)}
+    found = sv.predict(model, learner, **axes)
     assert found.converged.all()
     assert np.all(found.residual < SOLVED)
     assert set(found.uncertainty) == set(found.metrics)
@@ -38,7 +39,7 @@ def test_a_converged_point_has_a_small_residual_and_uncertainties(name):
         error = found.uncertainty[metric]
         assert np.all(np.isfinite(error)) and np.all(error >= 0)
         assert metric in model.definitions or metric.startswith("overlap"), metric
-        assert np.shape(value)[0] == len(alpha)
+        assert np.shape(value)[0] == len(next(iter(axes.values())))
 
 
 def test_the_residual_of_a_minimiser_is_what_one_more_step_changes():

@@ -110,8 +110,8 @@ def forecast(
     `RandomFeatures(penalty)`, for rectified neurons, whose number is `p`; `n`, numbers of samples up to a thousand
     times those there are, from a few of them to ten times all unless told; `standardize`, whether the inputs are
     brought to variance one; `check`, whether forecasts from a part of the rows are compared with measured errors;
-    `rows`, how many a kernel uses at most, drawn at random; `seed`, of what is drawn; `columns`, the names of the inputs, for
-    messages.
+    `rows`, how many a kernel uses at most, drawn at random; `seed`, of what is drawn; `columns`, the names of the
+    inputs, for messages.
 
     **Returns:** a `Forecast`, whose error is on labels with their noise: what a test set would show.
     """

@@ -1,4 +1,4 @@
-"""The learners of this family."""
+"""The learner that the models of this family share."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from solvable.core.model import Learner
 
 
 class RandomFeatures(Learner):
-    r"""The second layer of a network of p features whose first layer is random and stays as it is.
+    r"""The second layer trained on random features, which stay as they were drawn.
 
-    With the square loss $f(x) = \frac{1}{\sqrt p} a \cdot \varphi(x)$ minimises
-    $\sum_i (y_i - f(x_i))^2 + \lambda |a|^2$, $\lambda$ = `penalty`: a sum over the samples, without 1/2 and 1/n. A
-    `penalty` of 0 is the limit of a vanishing one, the interpolator of least norm, where it exists. `loss` is
-    `"square"`, or `"logistic"` where the model has labels of two classes.
+    $\min_a \sum_\mu l(y_\mu, f(x_\mu)) + \lambda |a|^2$ with $f(x) = a\cdot\varphi(x)/\sqrt p$ and $\lambda$ =
+    `penalty`, a sum over the samples; $l = (y - f)^2$ for `loss` "square". For "logistic", $l = \log(1 + e^{-y f})$
+    and the penalty is $\lambda |a|^2/2$. A penalty of 0 is the limit of a vanishing one, where there is one.
     """
 
     penalty: float
