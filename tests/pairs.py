@@ -10,7 +10,6 @@ TANH = sv.MultiIndex("tanh(z)")
 NETWORK, SENSING = sv.QuadraticNetwork(0.5, noise=0.2), sv.MatrixSensing([0.0, 1.0, 3.0], noise=0.2)
 BILINEAR = sv.BilinearSequence(0.5, noise=0.2)
 ATTENTION = sv.AttentionIndexed(0.5, 3)
-TWO_LAYER = sv.TwoLayer("sin(z)", "tanh", 1.2)
 OUTLIERS = sv.MultiIndex("z", noise=0.1, contamination=sv.Contamination(0.3, 0.0, 5.0))
 HUBER, LOGISTIC, LASSO = sv.ERM("huber:0.8", 0.1), sv.ERM("logistic", 0.1), sv.ERM("square", "lasso:0.3")
 SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
@@ -33,8 +32,6 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "several projections, AMP": (SEVERAL, sv.AMP(), (0.0, 2.0, 6.0)),
     "several projections, spectral": (SEVERAL, SYMMETRIC, (2.0, 6.0)),
     "one projection, one batch": (sv.MultiIndex("tanh(z)"), sv.BatchGD(2, 0.5, activation="erf"), (0.0, 0.5, 3.0)),
-    "two layers, random features": (TWO_LAYER, sv.RandomFeatures(0.1), (0.0, 0.5, 3.0)),
-    "two layers, one step": (TWO_LAYER, sv.OneStep(0.1, 2.0, 2.0), (0.0, 0.5, 3.0)),
     "network, Bayes": (NETWORK, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "network, AMP": (NETWORK, sv.AMP(), (0.0, 0.1, 0.5)),
     "network, nuclear": (NETWORK, sv.NuclearNorm(0.1), (0.0, 0.1, 0.5)),
@@ -62,7 +59,7 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "wide network, AMP": (sv.WideNetwork(0.5, "relu", 0.1), sv.AMP(), (0.2, 0.4)),
     "wide, student": (WIDE, sv.BayesStudent(10), (0.0, 10.0, 1000.0)),
     "two layers, random features": (TWO_LAYERS, sv.RandomFeatures(0.05), (0.0, 0.5, 1.4)),
-    "two layers, one step": (TWO_LAYERS, sv.OneStep(0.1, 1.0, 2.0), (0.5, 1.4)),
+    "two layers, one step": (TWO_LAYERS, sv.OneStep(0.1, 1.0, 2.0), (0.0, 0.5, 1.4)),
     "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
 }

@@ -48,7 +48,7 @@ def forecast(
     X, y, columns = read_table(data, target, drop or [])
     found = verb(X, y, chosen, sizes, p=p, rows=rows, seed=seed, columns=columns)
     for path in figures:
-        found.plot().figure.savefig(path)
+        found.plot().figure.savefig(path)  # pyright: ignore[reportAttributeAccessIssue]
     if json:
         show_json(found.to_dict())
         return

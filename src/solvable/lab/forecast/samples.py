@@ -34,7 +34,8 @@ class Samples:
         mean = self.y[train].mean()
         labels = self.y[train] - mean
         if math.isfinite(self.p) or self._kernel is None:
-            predicted = _ridge(*self._features(train, test, rng), labels, penalty)
+            inputs, fresh = self._features(train, test, rng)
+            predicted = _ridge(inputs, fresh, labels, penalty)
         else:
             predicted = _kernel_ridge(self._kernel, train, test, labels, penalty)
         return float(np.mean((self.y[test] - mean - predicted) ** 2))
@@ -52,7 +53,7 @@ class Samples:
     def _features(self, train: np.ndarray, test: np.ndarray, rng: np.random.Generator) -> Any:
         if math.isinf(self.p):
             return self.X[train], self.X[test]
-        features = self._learner.draw(rng, self.X.shape[1])  # pyright: ignore[reportAttributeAccessIssue]
+        features: Any = self._learner.draw(rng, self.X.shape[1])  # pyright: ignore[reportAttributeAccessIssue]
         return features(self.X[train]), features(self.X[test])
 
 

@@ -56,8 +56,10 @@ class Problem(NamedTuple):
 def problem_of(model: PowerLawFeatures, penalty: Any, count: int = FINE) -> Problem:
     """The problem with a rule of so many nodes an octave."""
     logs, weights, end = integer_rule(count, model.terms)
-    numbers = (jnp.asarray(x, float) for x in (model.capacity, model.source, model.noise, penalty))
-    return Problem(*numbers, logs, weights, np.log(end - 0.5), np.float64(model.terms is None))
+    alpha, source, noise, penalty = (
+        jnp.asarray(x, float) for x in (model.capacity, model.source, model.noise, penalty)
+    )
+    return Problem(alpha, source, noise, penalty, logs, weights, np.log(end - 0.5), np.float64(model.terms is None))
 
 
 @theory(PowerLawFeatures, RandomFeatures, references=("defilippis2024dimension",))
