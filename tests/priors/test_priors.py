@@ -248,3 +248,11 @@ def test_bad_priors_are_refused_with_what_is_taken(bad):
         f"prior = {bad!r} is not allowed: prior must be a prior, 'gaussian', 'rademacher' or 'gauss-bernoulli:RHO' "
         "with RHO in (0, 1]."
     )
+
+
+@pytest.mark.parametrize("prior", [Gaussian(), GaussBernoulli(0.3), GaussBernoulli(1.0), Rademacher()])
+def test_the_slope_of_the_information_is_half_the_error_however_much_is_known(prior):
+    log_qhat, step = np.log([0.01, 1.0, 30.0, 1e6, 1e8, 1e9, 1e14]), 1e-2
+    slope = (prior.information(np.exp(log_qhat + step)) - prior.information(np.exp(log_qhat - step))) / (2 * step)
+    expected = np.exp(log_qhat) * prior.mmse(np.exp(log_qhat)) / 2
+    np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-6)

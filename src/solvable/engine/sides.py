@@ -208,6 +208,10 @@ class BayesSignal(Signal):
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         """E log of the evidence of B relative to pure noise, elementwise: half the integral of the overlap."""
 
+    def information(self, qhat: np.ndarray) -> np.ndarray:
+        """The mutual information of a weight and its field, qhat / 2 - potential: half the integral of mmse."""
+        return np.asarray(qhat, float) / 2 - self.potential(qhat)
+
 
 OutputT = TypeVar("OutputT", bound=Output)
 SignalT = TypeVar("SignalT", bound=Signal)

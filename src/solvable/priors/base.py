@@ -195,6 +195,9 @@ def _scaled_nodes(qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]
     return t, _TAU_STEP / scale * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi), a
 
 
+_TINY = 1e-300
+
+
 def _checked_share(rho: Any) -> Any:
     return real_number("rho", rho, "in (0, 1]", lambda x: 0 < x <= 1)
 
@@ -246,6 +249,15 @@ class GaussBernoulli(Prior):
         B, weight, A = _sparse_fields(self.rho, np.asarray(qhat, float))
         return np.sum(weight * self.log_partition(B, A), -1)
 
+    def information(self, qhat: np.ndarray) -> np.ndarray:
+        # h(B) - h(noise) where the terms of qhat / 2 - potential, of order qhat, would cancel.
+        qhat = np.asarray(qhat, float)
+        much = np.maximum(qhat, 1.0)
+        B, weight, _ = _sparse_fields(self.rho, much)
+        entropy = -np.sum(weight * np.log(np.maximum(_sparse_density(self.rho, B, much[..., None]), _TINY)), -1)
+        known = entropy - np.log(2 * np.pi * np.e * much) / 2
+        return np.where(qhat < 1, super().information(np.minimum(qhat, 1.0)), known)
+
 
 def _sparse_posterior(rho: Any, B: np.ndarray, A: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     slab, v, _ = _slab(rho, B, A)
@@ -276,10 +288,15 @@ def _sparse_fields(rho: Any, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray, 
     ends = [0 * spike, 3 * spike, 9 * spike, np.maximum(9 * spike, 3 * slab), np.maximum(9 * spike, 9 * slab)]
     B = np.concatenate([a + (b - a) * t for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
     width = np.concatenate([(b - a) * w for a, b in zip(ends[:-1], ends[1:], strict=True)], -1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        density = (1 - rho) * _normal(B, spike) + rho * _normal(B, slab)
+    density = _sparse_density(rho, B, qhat[..., None])
     weight = 2 * width * np.where(spike > 0, density, 0.0) + np.where(spike > 0, 0.0, 1 / B.shape[-1])
     return B, weight, qhat[..., None]
+
+
+def _sparse_density(rho: Any, B: np.ndarray, qhat: np.ndarray) -> np.ndarray:
+    """The density of B: a spike of variance qhat, a slab of qhat^2 / rho + qhat."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (1 - rho) * _normal(B, np.sqrt(qhat)) + rho * _normal(B, np.sqrt(qhat**2 / rho + qhat))
 
 
 def _normal(x: np.ndarray, scale: np.ndarray) -> np.ndarray:

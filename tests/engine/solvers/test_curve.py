@@ -140,6 +140,21 @@ def test_free_entropy_grows_with_alpha_as_the_entropy_of_a_label_falls(model):
     assert here.free_entropy[0] > 0
 
 
+@pytest.mark.parametrize("noise", [1e-12, 1e-6])
+def test_free_entropy_of_linear_labels_where_almost_all_is_known(noise):
+    alpha = np.array([0.5, 0.9, 1.0, 1.5])
+    V = np.array([linear_error(one, noise) for one in alpha])
+    qhat = alpha / (noise + V)
+    exact = V * qhat / 2 - np.log1p(qhat) / 2 - alpha * np.log((noise + V) / (noise + 1)) / 2
+    found = MultiIndex("z", noise=noise).solver().uninformed(alpha)
+    np.testing.assert_allclose(found.free_entropy, exact, rtol=1e-5)  # what interpolation leaves in the table of Psi
+
+
+def test_free_entropy_of_linear_labels_without_noise_at_its_transition():
+    for points in (CLEAN.solver().uninformed, CLEAN.solver().optimal):
+        assert points(np.array([1.0])).free_entropy == pytest.approx(0.5, abs=1e-6)
+
+
 @pytest.mark.parametrize("model", [ABS, SIGN, NOISY], ids=["abs", "sign", "noisy"])
 def test_information_is_twice_the_slope_of_the_entropy(model):
     """dPsi/dq = I/2, along the table in t = log(q / V), dq/dt = q V."""

@@ -108,6 +108,9 @@ class SeparableSignal(BayesSignal):
     def potential(self, qhat: np.ndarray) -> np.ndarray:
         return self._functions[2](qhat)
 
+    def information(self, qhat: np.ndarray) -> np.ndarray:
+        return self.prior.information(qhat)
+
     def moments(self, qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._functions[3](qhat)
 

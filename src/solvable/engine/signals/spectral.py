@@ -73,16 +73,20 @@ class SpectralSignal(BayesSignal):
         return self._read(qhat, inside, lambda q: 1 + 2 * self._bend * q, lambda q: self.dimension / q**2)
 
     def potential(self, qhat: np.ndarray) -> np.ndarray:
-        table, top = self._table, float(self._table.integral(np.log(_MOST)))
-
+        # Up to qhat = 1 the integral of the table is that of the overlap, beyond it that of the error.
         def inside(x: np.ndarray) -> np.ndarray:
-            # Up to qhat = 1 the integral is that of the overlap, beyond it that of the error.
-            return np.where(x > 0, np.exp(x) - table.integral(x), table.integral(x)) / 2
+            return np.where(x > 0, np.exp(x) - self._table.integral(x), self._table.integral(x)) / 2
 
-        def beyond(q: np.ndarray) -> np.ndarray:
-            return (q - top - self.dimension * np.log(q / _MOST)) / 2
+        return self._read(qhat, inside, lambda q: q * self._near(q) / 4, lambda q: q / 2 - self._far_information(q))
 
-        return self._read(qhat, inside, lambda q: q * self._near(q) / 4, beyond)
+    def information(self, qhat: np.ndarray) -> np.ndarray:
+        def inside(x: np.ndarray) -> np.ndarray:
+            return np.where(x > 0, self._table.integral(x), np.exp(x) - self._table.integral(x)) / 2
+
+        return self._read(qhat, inside, lambda q: q / 2 - q * self._near(q) / 4, self._far_information)
+
+    def _far_information(self, qhat: np.ndarray) -> np.ndarray:
+        return (float(self._table.integral(np.log(_MOST))) + self.dimension * np.log(qhat / _MOST)) / 2
 
     def _far(self, qhat: np.ndarray) -> np.ndarray:
         """mmse where almost all is known."""

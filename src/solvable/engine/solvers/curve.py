@@ -168,12 +168,13 @@ class Curve(Solver):
 
     def free_entropy(self, qhat: np.ndarray, gain: np.ndarray) -> np.ndarray:
         """Phi at qhat and its overlap, relative to the state that knows nothing (q = 0)."""
-        q, V = self.signal.moments(qhat)
-        return self._free_entropy(qhat, q, _logit(q, V), gain)
+        return self._free_entropy(qhat, *self.signal.moments(qhat), gain)
 
-    def _free_entropy(self, qhat: np.ndarray, q: np.ndarray, t: np.ndarray, gain: np.ndarray) -> np.ndarray:
-        labels = self.table.entropy(t) - self.table.entropy_at_zero
-        return self.signal.potential(qhat) - q * qhat / 2 + gain * labels
+    def _free_entropy(self, qhat: np.ndarray, q: np.ndarray, V: np.ndarray, gain: np.ndarray) -> np.ndarray:
+        labels = self.table.entropy(_logit(q, V)) - self.table.entropy_at_zero
+        # potential - q qhat / 2, whose terms cancel where almost all is known, as these do where almost nothing is.
+        known = V * qhat / 2 - self.signal.information(qhat)
+        return np.where(qhat < 1, self.signal.potential(qhat) - q * qhat / 2, known) + gain * labels
 
     def perfect_free_entropy(self, gain: np.ndarray) -> np.ndarray:
         """Phi at q = 1, where perfect recovery is stable: infinite, or minus the entropies of a discrete problem.
@@ -298,7 +299,7 @@ class Curve(Solver):
         known = np.where(qhat > 0, 1.0, 0.0)
         q, V = np.where(inner, near_q[1], known), np.where(inner, near_V[1], 1 - known)
         at_ends = np.where(qhat > 0, self.perfect_free_entropy(gain), 0.0)
-        free_entropy = np.where(inner, self._free_entropy(safe, near_q[1], t[1], gain), at_ends)
+        free_entropy = np.where(inner, self._free_entropy(safe, near_q[1], near_V[1], gain), at_ends)
         with np.errstate(divide="ignore"):
             residual = np.where(inner & (q > 1e-6), np.abs(log_gain[1] - np.log(gain)), 0.0)
         status = np.where(residual < 1e-8, Status.CONVERGED, Status.MAX_STEPS)
