@@ -48,6 +48,7 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "attention, descent": (ATTENTION, sv.GradientDescent(runs=2), (0.0, 0.02, 0.05)),
     "hardmax, Bayes": (sv.AttentionIndexed(0.5, 2, "hardmax"), sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "deep attention, Bayes": (sv.DeepAttention(1, 3), sv.BayesOptimal(), (0.0, 0.1, 0.3)),
+    "tokens, descent": (sv.SequenceSingleIndex("z", 3), sv.SequenceSGD(0.3, "tied", start=0.2), (0.0, 1.0, 4.0)),
     "deep attention, AMP": (sv.DeepAttention(1, 3), sv.AMP(), (0.0, 0.1, 0.3)),
     "covariance, Bayes": (COVARIANCE, sv.BayesOptimal(), (0.0, 0.3, 2.0)),
     "covariance, AMP": (COVARIANCE, sv.AMP(), (0.0, 0.3, 2.0)),

@@ -50,6 +50,9 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.attention import SequenceSGD as SequenceSGD
+    from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
+    from solvable.models.attention import positional_transitions as positional_transitions
     from solvable.models.features import OneStep as OneStep
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
@@ -115,7 +118,13 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
-    "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
+    "solvable.models.attention": (
+        "AttentionIndexed",
+        "DeepAttention",
+        "SequenceSGD",
+        "SequenceSingleIndex",
+        "positional_transitions",
+    ),
     "solvable.models.features": ("OneStep", "PowerLawFeatures", "RandomFeatures", "TwoLayer"),
     "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),

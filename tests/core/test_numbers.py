@@ -42,6 +42,8 @@ EXAMPLES = {
     sv.SpikedCovariance: {"snr": 1.5},
     sv.AttentionIndexed: {"rho": 0.5, "tokens": 2},
     sv.DeepAttention: {"layers": 1, "tokens": 2},
+    sv.SequenceSingleIndex: {"target": "softmax", "tokens": 2},
+    sv.SequenceSGD: {"learning_rate": 0.1, "start": 0.2},
     sv.MatrixTensor: {"matrix_noise": 0.5, "tensor_noise": 0.1},
     sv.MaximumLikelihood: {},
     sv.RBM: {},

@@ -66,6 +66,12 @@ BIBLIOGRAPHY = {
         2024,
         "arXiv:2405.15459",
     ),
+    "arnaboldi2025asymptotics": Publication(
+        "Arnaboldi, Loureiro, Stephan, Krzakala, Zdeborová",
+        "Asymptotics of SGD in sequence-single index models and single-layer attention networks",
+        2025,
+        "arXiv:2506.02651",
+    ),
     "arous2021online": Publication(
         "Ben Arous, Gheissari, Jagannath",
         "Online stochastic gradient descent on non-convex losses from high-dimensional inference",

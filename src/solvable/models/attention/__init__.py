@@ -1,8 +1,9 @@
-"""Attention layers: of extensive rank, n = alpha d^2, and of one direction, n = alpha d."""
+"""Attention layers: of extensive rank, n = alpha d^2, and of one direction, n = alpha d, also sample by sample."""
 
 from __future__ import annotations
 
 from solvable.models.attention.indexed import AttentionIndexed
+from solvable.models.attention.online import SequenceSGD, SequenceSingleIndex, positional_transitions
 from solvable.models.attention.sequence import DeepAttention
 
-__all__ = ["AttentionIndexed", "DeepAttention"]
+__all__ = ["AttentionIndexed", "DeepAttention", "SequenceSGD", "SequenceSingleIndex", "positional_transitions"]
