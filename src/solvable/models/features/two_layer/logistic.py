@@ -60,8 +60,8 @@ def _turned(found: Classifier, sign: float) -> Classifier:
 def _features(model: TwoLayer, fine: bool = True) -> Grid:
     """Features that depend on no projection: one node."""
     sigma, one = moments(model.activation, fine), np.ones(1)
-    mu = (np.full((1, 1), part) for part in (sigma.mean, sigma.slope, sigma.rest))
-    return Grid(0 * one, one, *mu, 0 * one, 0 * one, 0 * one)
+    mu0, mu1, mu2 = (np.full((1, 1), part) for part in (sigma.mean, sigma.slope, sigma.rest))
+    return Grid(0 * one, one, mu0, mu1, mu2, 0 * one, 0 * one, 0 * one)
 
 
 @jax.jit
