@@ -111,8 +111,9 @@ def test_the_density_is_that_of_runs_at_two_sizes(model, learner):
         counted = np.searchsorted(bulk, found.x) / len(bulk)
         assert np.max(np.abs(counted - expected)[found.x > 0.01]) < 3 / d + 0.015, d
         if K:
-            top = np.mean([run[0] for run in runs]) / (alpha * d)
-            assert top == pytest.approx(found.diverging[0], rel=12 / d + 0.05)
+            top = np.array([run[0] for run in runs]) / (alpha * d)
+            error = top.std(ddof=1) / np.sqrt(seeds)
+            assert abs(top.mean() - found.diverging[0]) < 4 * error + 1.5 / d, d
 
 
 @pytest.mark.slow
