@@ -172,6 +172,10 @@ def test_units_that_may_be_turned_around_are_one():
             lambda: sv.predict(MODEL, sv.OneStep(0.1, 1.0, 1.0, {1: 0.5, 2: 0.5}), alpha=1.0),
             "bulk = 'exact' is not allowed",
         ),
+        (
+            lambda: sv.predict(RELU, sv.OneStep(0.1, 1.0, 1.0, "gaussian:32", bulk="isotropic"), alpha=1.0),
+            "second_layer = '32 values' is not allowed",
+        ),
         (lambda: sv.simulate(MODEL, sv.OneStep(0.1, 1.0, math.inf), alpha=1.0, d=20), "batch = inf is not allowed"),
         (lambda: sv.predict(sv.TwoLayer("z1*z2", "tanh", 1.0), sv.OneStep(0.1, 1.0, 1.0), alpha=1.0), "target = "),
         (lambda: sv.predict(sv.TwoLayer("z", "sign", 1.0), sv.OneStep(0.1, 1.0, 1.0), alpha=1.0), "activation = "),
@@ -210,5 +214,37 @@ def test_runs_agree_at_two_sizes(model, learner, metrics):
     for d, seeds in ((100, 24), (300, 16)):
         runs = [sv.simulate(model, learner, alpha=1.3, d=d, seed=seed) for seed in range(seeds)]
         for name in metrics:
+            values = np.array([run[name] for run in runs])
+            assert abs(values.mean() - found[name]) < 4 * values.std(ddof=1) / math.sqrt(seeds) + 1.5 / d, (name, d)
+
+
+THREE = sv.TwoLayer("sin(z) + 0.3*(z**2 - 1)", "tanh", 1.0)
+
+
+def of_values(units: int | None) -> sv.OneStep:
+    return sv.OneStep(0.1, 1.5, 12.0, {1: 0.4, -1: 0.35, 2: 0.25}, bulk="isotropic", units=units)
+
+
+def test_several_values_at_a_finite_number_of_units():
+    found = [sv.predict(THREE, of_values(units), alpha=0.7)["generalization_error"] for units in (None, 300, 800)]
+    assert found == pytest.approx([0.3068, 0.3224, 0.3151], abs=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "layer", "alpha"),
+    [
+        (THREE, {1: 0.4, -1: 0.35, 2: 0.25}, 0.7),
+        (sv.TwoLayer("sin(z)", "relu", 1.2), {1: 0.5, -1: 0.5}, 1.3),
+        (sv.TwoLayer("sin(z)", "erf(z)", 1.0), "gaussian:8", 1.0),
+    ],
+)
+def test_several_values_agree_with_runs_at_two_sizes(model, layer, alpha):
+    """The bulk is isotropic for a large batch; theory counts the units of the runs."""
+    for d, seeds in ((100, 24), (250, 16)):
+        learner = sv.OneStep(0.1, 1.5, 12.0, layer, bulk="isotropic", units=model.units(d))
+        found = sv.predict(model, learner, alpha=alpha)
+        runs = [sv.simulate(model, learner, alpha=alpha, d=d, seed=seed) for seed in range(seeds)]
+        for name in ("generalization_error", "training_error"):
             values = np.array([run[name] for run in runs])
             assert abs(values.mean() - found[name]) < 4 * values.std(ddof=1) / math.sqrt(seeds) + 1.5 / d, (name, d)

@@ -76,7 +76,7 @@ def draw(found: Material, verdicts):
         density.set(xlim=(0, 2.5), ylim=(0, 2.5), ylabel="density of eigenvalues", xlabel="eigenvalue")
         density.legend()
         tails.set(yscale="log", ylim=(2e-3, 20), xlabel="eigenvalue")
-        tails.set_title(f"steps: runs at $d = {sizes[-1]}$")
+        tails.set_title(f"histograms: runs at $d = {sizes[-1]}$")
         theory = found.values["spectra"]["after"]
         d = np.array(sizes)
         growth.plot(d, theory.diverging[0] * ALPHA * d, "-", color=plots.COLORS[1], label=r"$n E[\mu_0^2]$")

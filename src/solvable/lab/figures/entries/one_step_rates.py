@@ -1,8 +1,9 @@
 """Steps of order 1/d, 1 and d of the first layer: too small to matter, giant, and so large that the units saturate.
 
-A step of order 1/d leaves random features. Theory is that of the number of units of the runs (`units`): in the limit of
-infinitely many units the mean of the features is fitted for free however small the step, as long as it is not zero. One of order 1 gives every row a spike as long as the row. A step of order d
-makes spike and noise of the batch alike longer than the rows were, and turns tanh into a sign.
+A step of order 1/d leaves random features. One of order 1 gives every row a spike as long as the row. A step of order d
+makes spike and noise of the batch alike longer than the rows were, and turns tanh into a sign. Theory is that of the
+number of units of the runs (`units`): in the limit of infinitely many units the mean of the features is fitted for free
+however small the step, as long as it is not zero.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ def gather(effort: Effort) -> Material:
     import solvable as sv
 
     model = sv.TwoLayer("sin(z)", "tanh", WIDTH)
-    d, seeds = effort.pick((80, 4), (200, 24))
+    d, seeds = effort.pick((80, 4), (200, 60))
     learners = [sv.OneStep(PENALTY, step, BATCH, units=d) for step in steps(d).values()]
-    alpha = np.linspace(0.1, 3.0, effort.pick(4, 16))
+    alpha = np.geomspace(0.05, 3.0, effort.pick(4, 24))
     ratios = effort.pick((POINT,), (0.2, 0.6, POINT, 2.1, 3.0))
     found = gather_curves(model, learners, alpha, [Simulation("runs", learners, ratios, (d,), (seeds,))], effort, [])
     frozen = sv.predict(model, sv.RandomFeatures(PENALTY), alpha=alpha)[METRIC]

@@ -17,7 +17,7 @@ from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
 
 WIDTH, NOISE = 0.83, 0.1
-PENALTIES = {"regression": (1e-3, 0.05), "classification": (1e-3, 0.05)}
+PENALTIES = {"regression": (1e-3, 0.05), "classification": (1e-4, 0.05)}
 ERRORS = {
     "regression": ("generalization_error", "training_error"),
     "classification": ("classification_error", "training_loss"),
@@ -36,7 +36,7 @@ def gather(effort: Effort) -> Material:
     losses = {"regression": "square", "classification": "logistic"}
     alpha = np.linspace(0.05, 3.0, effort.pick(16, 60))
     ratios = effort.pick((0.4, POINT), (0.2, 0.5, 0.7, 0.83, 1.0, POINT, 2.0, 3.0))
-    d, seeds = effort.pick((80,), (200,)), effort.pick((6,), (16,))
+    d, seeds = effort.pick((80,), (200,)), effort.pick((6,), (40,))
     values, curves, sizes = {}, {}, {}
     for name, model in models.items():
         learners = [sv.RandomFeatures(penalty, losses[name]) for penalty in PENALTIES[name]]

@@ -68,7 +68,7 @@ def draw(found: Material, verdicts):
         figure = new_figure(2.1, 1.1)
         left, right = figure.subplots(1, 2)
         for number, width in enumerate(WIDTHS):
-            draw_theory(left, values["alpha"], values["best"][width], number, f"$p/d = {width:g}$", linestyle="-")
+            draw_theory(left, values["alpha"], values["best"][width], number, f"$p = {width:g}\\,d$", linestyle="-")
         alpha, _, runs = zip(*values["points"], strict=True)
         means, errors = [run.value for run in runs], [run.error for run in runs]
         draw_points(left, alpha, means, errors, 0, f"runs at $d = {d}$")
@@ -76,7 +76,7 @@ def draw(found: Material, verdicts):
             left.axhline(bound, color="0.4", linestyle=dashes, label=name)
         left.set(xscale="log", yscale="log", xlabel=r"$\alpha = n/d$", ylabel="generalization error")
         left.set_title(r"best penalty, $\eta = 3$, $\alpha_0 = 20$")
-        left.legend(loc="best", fontsize=6.5)
+        left.legend(loc="lower left", fontsize=6.5)
         best = values["best step"]
         for number, (name, least, at) in enumerate(
             (("lower", best.lower, best.lower_step), ("upper", best.upper, best.upper_step))
