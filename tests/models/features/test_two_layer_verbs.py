@@ -80,7 +80,7 @@ def test_a_step_on_few_samples_finds_nothing():
 
 
 def test_a_small_step_and_no_step_differ_unless_the_units_are_counted():
-    """However small the spike, the mean of infinitely many features is fitted for free; that of finitely many is not."""
+    """However small the spike, the mean of infinitely many features is fitted for free; of a few it is not."""
     tiny = STEPPED.with_field("step", 1e-4)
     frozen = sv.predict(MODEL, FROZEN, alpha=1.2)[ERROR]
     assert sv.predict(MODEL, tiny, alpha=1.2)[ERROR] < frozen - 0.05

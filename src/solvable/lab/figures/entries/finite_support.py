@@ -11,7 +11,7 @@ import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_runs, largest, mean
+from solvable.lab.figures.curves import in_processes, mean
 from solvable.lab.figures.drawing import draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
@@ -29,22 +29,31 @@ def gather(effort: Effort) -> Material:
     from solvable.models.features.one_step.bounds import span_bounds
 
     model = sv.TwoLayer("sin(z)", "erf(z)", 1.0)
-    d, seeds = effort.pick((80, 4), (200, 24))
+    d, seeds = effort.pick((80, 4), (200, 48))
     alpha = np.linspace(0.2, 3.0, effort.pick(4, 12))
     ratios = effort.pick((POINT,), (0.3, POINT, 2.0, 3.0))
-    lines, points, curves, floors, sizes = {}, {}, {}, {}, {}
-    for number, (name, layer) in enumerate(LAYERS.items()):
+    lines, points, runs = {}, {}, {}
+    for name, layer in LAYERS.items():
         for units in (d, None):
             learner = sv.OneStep(PENALTY, STEP, BATCH, layer, bulk="isotropic", units=units)
             lines[name, units] = sv.predict(model, learner, alpha=alpha)[METRIC]
         learner = sv.OneStep(PENALTY, STEP, BATCH, layer, bulk="isotropic", units=d)
         points[name] = float(sv.predict(model, learner, alpha=POINT)[METRIC])
-        floors[name] = sv.risk_bounds(model, learner).lower
-        run = sv.OneStep(PENALTY, STEP, BATCH, quantiles(d) if name == "Gaussian" else layer, bulk="isotropic")
-        curves |= gather_runs(model, Simulation(f"runs{number}", [run], ratios, (d,), (seeds,)), effort, {})
-        sizes[f"runs{number}"] = {"d": [d], "seeds": [seeds]}
+        drawn = sv.OneStep(PENALTY, STEP, BATCH, quantiles(d) if name == "Gaussian" else layer, bulk="isotropic")
+        tasks = [(model, drawn, ratio, d, seed) for ratio in ratios for seed in range(seeds)]
+        runs[name] = np.reshape(in_processes(error_of_run, tasks, effort), (len(ratios), seeds))
     spans = {name: span_bounds(model.target, model.activation, u) for name, u in SUPPORTS.items()}
-    return Material({"alpha": alpha, "lines": lines, "points": points, "floors": floors, "spans": spans}, curves, sizes)
+    values = {"alpha": alpha, "lines": lines, "points": points, "ratios": ratios, "runs": runs, "spans": spans}
+    return Material(values, sizes={"runs": {"d": [d], "seeds": [seeds]}})
+
+
+def error_of_run(model, learner, alpha: float, d: int, seed: int) -> float:
+    """The error of one run."""
+    from solvable.numerics.blas import single_thread
+    from solvable.verbs.simulate import simulate
+
+    with single_thread():
+        return float(simulate(model, learner, alpha=alpha, d=d, seed=seed)[METRIC])
 
 
 def quantiles(count: int) -> dict[float, float]:
@@ -54,10 +63,10 @@ def quantiles(count: int) -> dict[float, float]:
     return {float(u): 1 / count for u in ndtri((np.arange(count) + 0.5) / count)}
 
 
-def of_runs(found: Material, number: int) -> Estimate:
+def of_runs(found: Material, name: str) -> Estimate:
     """The mean error of runs at the point of the claims."""
-    runs = largest(found, f"runs{number}")
-    return mean(runs.simulation(METRIC).isel(learner=0).sel(alpha=POINT), runs.sizes[0])
+    (d,) = found.sizes["runs"]["d"]
+    return mean(found.values["runs"][name][found.values["ratios"].index(POINT)], d)
 
 
 def bound(found: Material, name: str, side: str) -> float:
@@ -68,7 +77,7 @@ def bound(found: Material, name: str, side: str) -> float:
 def draw(found: Material, verdicts):
     import matplotlib
 
-    values, (d,) = found.values, found.sizes["runs0"]["d"]
+    values, (d,) = found.values, found.sizes["runs"]["d"]
     with matplotlib.rc_context(plots.STYLE):
         figure = new_figure(1.5, 1.25)
         ax = figure.add_subplot()
@@ -76,8 +85,8 @@ def draw(found: Material, verdicts):
             draw_theory(ax, values["alpha"], values["lines"][name, d], number, f"u = {name}", linestyle="-")
             label = "infinitely many units" if number == 0 else None
             draw_theory(ax, values["alpha"], values["lines"][name, None], number, label, linestyle=":")
-            runs = largest(found, f"runs{number}").simulation(METRIC).isel(learner=0).transpose("alpha", "seed")
-            draw_runs(ax, runs["alpha"], runs, number, f"runs at $d = {d}$" if number == 0 else None)
+            label = f"runs at $d = {d}$" if number == 0 else None
+            draw_runs(ax, values["ratios"], values["runs"][name], number, label)
         ax.set(yscale="log", xlabel=r"$\alpha = n/d$", ylabel="generalization error")
         ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
@@ -97,9 +106,9 @@ ENTRY = Entry(
                 None,
                 None,
                 lambda found, name=name: found.values["points"][name],
-                lambda found, number=number: of_runs(found, number),
+                lambda found, name=name: of_runs(found, name),
             )
-            for number, name in enumerate(LAYERS)
+            for name in LAYERS
         ),
         *(
             Claim(
