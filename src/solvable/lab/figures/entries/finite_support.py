@@ -29,9 +29,9 @@ def gather(effort: Effort) -> Material:
     from solvable.models.features.one_step.bounds import span_bounds
 
     model = sv.TwoLayer("sin(z)", "erf(z)", 1.0)
-    d, seeds = effort.pick((80, 4), (200, 48))
+    d, seeds = effort.pick((80, 4), (200, 16))
     alpha = np.linspace(0.2, 3.0, effort.pick(4, 12))
-    ratios = effort.pick((POINT,), (0.3, POINT, 2.0, 3.0))
+    ratios = effort.pick((POINT,), (0.3, POINT, 3.0))
     lines, points, runs = {}, {}, {}
     for name, layer in LAYERS.items():
         for units in (d, None):

@@ -29,7 +29,7 @@ def gather(effort: Effort) -> Material:
     model = sv.TwoLayer("sin(z)", "tanh", 1.0)
     exact = [sv.OneStep(PENALTY, STEP, batch) for batch in BATCHES]
     alpha = np.linspace(0.1, 3.0, effort.pick(4, 16))
-    ratios, d, seeds = effort.pick((POINT,), (0.2, POINT, 1.3, 2.1, 3.0)), *effort.pick(((80,), (4,)), ((250,), (60,)))
+    ratios, d, seeds = effort.pick((POINT,), (0.2, POINT, 1.3, 2.1, 3.0)), *effort.pick(((80,), (4,)), ((200,), (32,)))
     runs = Simulation("runs", exact[:3], ratios, d, seeds)
     found = gather_curves(model, exact, alpha, [runs], effort, [])
     isotropic = {

