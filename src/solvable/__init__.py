@@ -57,6 +57,9 @@ if TYPE_CHECKING:
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
     from solvable.models.features import TwoLayer as TwoLayer
+    from solvable.models.features import best_step_bounds as best_step_bounds
+    from solvable.models.features import feature_spectrum as feature_spectrum
+    from solvable.models.features import risk_bounds as risk_bounds
     from solvable.models.features.power_law import optimal_exponents as optimal_exponents
     from solvable.models.features.power_law import scaling_exponents as scaling_exponents
     from solvable.models.index import MultiIndex as MultiIndex
@@ -126,6 +129,16 @@ _HOMES = {
         "positional_transitions",
     ),
     "solvable.models.features": ("OneStep", "PowerLawFeatures", "RandomFeatures", "TwoLayer"),
+    "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
+    "solvable.models.features": (
+        "OneStep",
+        "PowerLawFeatures",
+        "RandomFeatures",
+        "TwoLayer",
+        "best_step_bounds",
+        "feature_spectrum",
+        "risk_bounds",
+    ),
     "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.index.diagnosis": ("diagnose",),

@@ -210,14 +210,13 @@ def logistic_on_spikes(
     state, X, Q, (m, zeta, psi) = unpacked(found.value)
     last, fit = averages(found.value, args)
     wrong = _misclassified(grid, classes, alignment, fit, jnp.maximum(Q @ squares(grid), _TINY), psi)
-    one = (part[None] for part in (m, zeta, psi))
-    metrics = linear_part(grid, *one, Q[:1].reshape(1, 1), alignment) | {
+    metrics = linear_part(grid, m[None], zeta[None], psi[None], Q[:1].reshape(1, 1), alignment) | {
         "generalization_error": 4 * wrong,
         "classification_error": wrong,
         "training_loss": grid.weight @ last.loss,
     }
     V1, V2 = X[0] / setting.penalty, state[0] / setting.penalty
-    return Classifier(m, zeta, psi, *Q, V1, V2, metrics, found.residual, found.status, found.iterations)
+    return Classifier(m, zeta, psi, Q[0], Q[1], V1, V2, metrics, found.residual, found.status, found.iterations)
 
 
 def _misclassified(grid: Grid, classes: Classes, alignment: Any, fit: Any, Q: Any, psi: Any) -> Any:

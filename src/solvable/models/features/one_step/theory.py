@@ -24,6 +24,8 @@ from solvable.numerics.batches import in_batches, rounded_up_to_power
 
 _ROUNDING = 1e-13
 _FEWEST = 4
+_MOST_VALUES = 16
+"""The equations of K values have K (K + 1) unknowns, and their memory grows as K^4."""
 
 Ingredients = tuple[Isotropic | Exact, Grid, Setting, Any]
 
@@ -31,7 +33,10 @@ Ingredients = tuple[Isotropic | Exact, Grid, Setting, Any]
 def ingredients(model: TwoLayer, learner: OneStep, fine: bool = True) -> tuple[Step, Ingredients]:
     """The step, and what the equations of the second layer take besides alpha."""
     step = first_step(model, learner)
-    if learner.bulk == "exact" and len(values_of(model, learner)) > 1:
+    if len(step.fractions) > _MOST_VALUES:
+        takes = f"of at most {_MOST_VALUES} values that differ, up to their sign if the activation is odd, for a theory"
+        raise bad_parameter("second_layer", f"{len(step.fractions)} values", takes)
+    if learner.bulk == "exact" and len(step.fractions) > 1:
         takes = "'isotropic' with several values of the second layer: the exact bulk is solved for one"
         raise bad_parameter("bulk", learner.bulk, takes)
     exact = learner.bulk == "exact"

@@ -77,7 +77,8 @@ def _several(target: Target, fine: bool) -> Moments:
 def _tidied(found: Moments) -> Moments:
     """With exact zeros where rounding has left something: a mean that is not zero is fitted whatever its size."""
     small = _ZERO * np.sqrt(found.square)
-    return Moments(*(0.0 if abs(part) < small else part for part in found[:2]), found.square)
+    mean, slope = (0.0 if abs(part) < small else part for part in (found.mean, found.slope))
+    return Moments(mean, slope, found.square)
 
 
 def linear_part(target: Target) -> np.ndarray:

@@ -34,12 +34,12 @@ def logistic_points(model: TwoLayer, penalty: Any, alpha: Any) -> tuple[Classifi
     classes, sign = classes_of(model.target, model.noise), np.sign(model.target_moments.slope or 1.0)
     numbers = penalty, 1 / model.width
     if is_traced((model, penalty, alpha)):
-        found = _turned(_solved(_features(model), classes, numbers, xi_rule(), jnp.asarray(alpha)), sign)
+        found = _turned(_solved(frozen_features(model), classes, numbers, xi_rule(), jnp.asarray(alpha)), sign)
         return found, {name: jnp.zeros_like(value) for name, value in found.metrics.items()}
     batch = rounded_up_to_power(len(alpha), _FEWEST)
     fine, coarse = (
         in_batches(
-            lambda a, which=which: _solved(_features(model, which), classes, numbers, xi_rule(which), a),
+            lambda a, which=which: _solved(frozen_features(model, which), classes, numbers, xi_rule(which), a),
             alpha,
             batch=batch,
         )
@@ -57,11 +57,11 @@ def _turned(found: Classifier, sign: float) -> Classifier:
     return found._replace(metrics=found.metrics | {"cosine": sign * found.metrics["cosine"]})
 
 
-def _features(model: TwoLayer, fine: bool = True) -> Grid:
+def frozen_features(model: TwoLayer, fine: bool = True) -> Grid:
     """Features that depend on no projection: one node."""
     sigma, one = moments(model.activation, fine), np.ones(1)
-    mu = (np.full((1, 1), part) for part in (sigma.mean, sigma.slope, sigma.rest))
-    return Grid(0 * one, one, *mu, 0 * one, 0 * one, 0 * one)
+    mu0, mu1, mu2 = (np.full((1, 1), part) for part in (sigma.mean, sigma.slope, sigma.rest))
+    return Grid(0 * one, one, mu0, mu1, mu2, 0 * one, 0 * one, 0 * one)
 
 
 @jax.jit

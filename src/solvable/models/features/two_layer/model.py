@@ -71,7 +71,7 @@ class TwoLayer(Model):
             raise bad_parameter("activation", str(self.activation), "a function of one variable z")
         self.width = positive_or_infinite("width", width, "hidden units per dimension")
         self.noise = checked_variance(noise)
-        if self.activation_moments.square - self.activation_moments.mean**2 <= 0:
+        if self.activation_moments.slope == 0 and self.activation_moments.rest == 0:
             raise bad_parameter("activation", str(self.activation), "a function that is not constant")
 
     @property
