@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
+from reference import lowrank_equations as equations
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
 import solvable as sv
+
+VALUES = {
+    row["id"]: row for row in json.loads((Path(__file__).parents[2] / "reference/lowrank_values.json").read_text())
+}
+PRIORS = {"gauss-bernoulli:0.25": equations.sparse(0.25), "rademacher": equations.RADEMACHER}
 
 
 def overlap(model, learner=None, **axes):
@@ -25,6 +34,38 @@ def test_rademacher_spikes_in_a_matrix(snr, value):
     q = brentq(lambda q: q - rademacher_overlap(snr**2 * q), 0.05, 0.999, xtol=1e-13)
     assert overlap(sv.SpikedMatrix(snr, "rademacher")) == pytest.approx(q, abs=1e-9)
     assert q == pytest.approx(value, abs=1e-8)
+
+
+def test_other_priors_and_orders_have_their_known_values():
+    """And the order parameters solve the equations as SciPy integrates them."""
+    for id, make, precision in (
+        ("matrix", sv.SpikedMatrix, lambda q, snr: snr**2 * q),
+        ("tensor", sv.SpikedTensor, lambda q, order, noise: q ** (order - 1) / noise),
+        ("covariance", sv.SpikedCovariance, lambda q, latent, snr, alpha: alpha * snr * snr * q / (1 + snr * q)),
+    ):
+        row, given = VALUES[id], dict(VALUES[id]["params"])
+        axes = {"alpha": given["alpha"]} if "alpha" in given else {}
+        model = make(**{name: value for name, value in given.items() if name != "alpha"})
+        q = overlap(model, **axes)
+        assert q == pytest.approx(row["value"], abs=row["tol"])
+        prior = PRIORS[given.pop("prior")]
+        assert equations.overlap(prior, precision(q, **given)) == pytest.approx(q, abs=1e-11)
+
+
+@pytest.mark.parametrize("id", ["thresholds_3", "thresholds_4"])
+def test_thresholds_of_other_tensors(id):
+    row = VALUES[id]
+    found = sv.thresholds(sv.SpikedTensor(row["params"]["order"], 0.1, row["params"]["prior"]))
+    np.testing.assert_allclose([found["spinodal"], found["information_theoretic"]], row["value"], atol=row["tol"])
+
+
+@pytest.mark.slow
+def test_the_recorded_values_follow_from_the_equations():
+    prior = PRIORS["rademacher"]
+    assert equations.tensor_overlap(prior, 4, 0.15) == pytest.approx(VALUES["tensor"]["value"], abs=1e-11)
+    spinodal, information = VALUES["thresholds_4"]["value"]
+    assert equations.spinodal(prior, 4)[0] == pytest.approx(spinodal, abs=1e-9)
+    assert equations.information_theoretic(prior, 4) == pytest.approx(information, abs=1e-9)
 
 
 def test_gaussian_spikes_are_found_by_principal_components():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.models.lowrank.rbm import ascent, run, theory
+from solvable.models.lowrank.rbm import ascent, run, stability, theory
 from solvable.models.lowrank.rbm.learners import RBM, RBMAscent
 
-__all__ = ["RBM", "RBMAscent", "ascent", "run", "theory"]
+__all__ = ["RBM", "RBMAscent", "ascent", "run", "stability", "theory"]

@@ -28,36 +28,28 @@ import numpy as np
 from scipy.special import xlogy
 
 from solvable.core.errors import NotSolvable
-from solvable.core.registry import theory, thresholds_of
+from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.outputs.proximal import ProximalOutput
 from solvable.engine.outputs.unlabelled import SpikedInputs
 from solvable.engine.sides import Evolution
 from solvable.engine.signals.separable import PenalisedSignal
-from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalPoint, solve
+from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalPoint, moved, solve
 from solvable.models.lowrank.rbm.learners import RBM
 from solvable.models.lowrank.rbm.units import BinaryUnits, GaussianUnits
 from solvable.models.lowrank.spiked import SpikedCovariance
-from solvable.numerics.roots import first_beyond, halving
 from solvable.priors.penalties import Ridge
 
-_UNSOLVED = (int(Status.MAX_STEPS), int(Status.NONFINITE))
 _LARGEST_V = 0.7
 """That of the start: the proximal operator has one value below 1."""
 _ROUNDING = 1e-12
-_DOUBLINGS, _HALVINGS = 12, 40
-_solve = eqx.filter_jit(solve)
+_NEWTON = 8
+"""The most steps of Newton's method where the iteration creeps, as it does for weak spikes near the transition."""
+_solve, _moved = eqx.filter_jit(solve), eqx.filter_jit(moved)
 
 
-@theory(
-    SpikedCovariance,
-    RBM,
-    references=(
-        "xu2025learning",
-        "baik2005phase",
-    ),
-)
+@theory(SpikedCovariance, RBM, references=("xu2025learning", "baik2005phase"))
 def largest_likelihood(model: SpikedCovariance, learner: RBM, alpha: np.ndarray) -> Prediction:
     """The maximum of the likelihood, valid where `replicon` is below 1 or the units are Gaussian."""
     units, snr = learner.layer, float(model.snr)
@@ -68,31 +60,8 @@ def largest_likelihood(model: SpikedCovariance, learner: RBM, alpha: np.ndarray)
             f"the maximum of the likelihood is solved for one binary unit, not for {units.count}: they leave nothing "
             "but noise to all but one, where many maxima compete. Use RBMAscent, hidden='gaussian', or simulate."
         )
-    points = [_maximum(model, value) for value in alpha]
+    points = [maximum(model, value) for value in alpha]
     return _prediction(jax.tree.map(lambda *column: np.array(column), *points), alpha)
-
-
-@thresholds_of(SpikedCovariance, RBM, references=("baik2005phase", "xu2025learning"))
-def machine_thresholds(model: SpikedCovariance, learner: RBM) -> dict[str, float]:
-    """Where the machine begins to learn, and above which alpha its theory holds.
-
-    - `weak_recovery`, where an eigenvalue leaves the bulk: small weights follow the eigenvectors and learn above it.
-    - `stability`, of one binary unit: above it the replicon is below 1, and the maximum is what the theory describes.
-    """
-    theta = float(model.snr)
-    found = {"weak_recovery": 1 / theta**2 if theta > 0 else np.inf}
-    if learner.layer == BinaryUnits(1):
-        found["stability"] = _stability(model) if theta > 0 else np.inf
-    return found
-
-
-def _stability(model: SpikedCovariance) -> float:
-    def stable(alpha: float) -> bool:
-        return int(_maximum(model, alpha).status) == int(Status.CONVERGED)
-
-    grid = (1 + 1 / float(model.snr) ** 2) * 2.0 ** np.arange(_DOUBLINGS)
-    bracket = first_beyond(stable, [1.0, *grid])
-    return np.inf if bracket is None else float(halving(stable, *bracket, _HALVINGS).high)
 
 
 def machine(model: SpikedCovariance, alpha: float) -> ProximalEvolution:
@@ -102,17 +71,23 @@ def machine(model: SpikedCovariance, alpha: float) -> ProximalEvolution:
     return jax.tree.map(lambda leaf: np.asarray(leaf, float), sides)  # numbers as arrays: one program for all of them
 
 
-def _maximum(model: SpikedCovariance, alpha: Any) -> ProximalPoint:
+def maximum(model: SpikedCovariance, alpha: Any) -> ProximalPoint:
+    """The fixed point of one binary unit, `UNSTABLE` where there is none or its replicon is not below 1."""
     none = BLANK._replace(status=np.int64(Status.UNSTABLE))
     theta = float(model.snr)
     if alpha <= 1 or theta == 0:
         return none  # V < 1 takes alpha > 1, and m = 0 has a replicon of at least one
     noise = (1 + 1 / theta) / alpha
-    start = np.array([np.sqrt(theta / (theta + noise)), np.log(theta + noise), np.log(min(noise, _LARGEST_V))])
+    excess = alpha * theta**2 - 1
+    squared = excess / (alpha * theta**2 + theta) if excess > 0 else theta / (theta + noise)
+    start = np.array([np.sqrt(squared), np.log(theta + noise), np.log(min(noise, _LARGEST_V))])
     evolution, alpha = machine(model, alpha), np.asarray(alpha, float)
     found = jax.device_get(_solve(evolution, alpha, start))
-    if found.status in _UNSOLVED:
-        found = jax.device_get(_solve(evolution, alpha, start, damping=0.5))
+    for _ in range(_NEWTON):
+        if found.status != int(Status.MAX_STEPS) or not found.V < 1:
+            break
+        near = jax.device_get(_moved(found, evolution, alpha))
+        found = jax.device_get(_solve(evolution, alpha, np.stack([near.c, np.log(near.q), np.log(near.V)])))
     return none if found.V >= 1 else found
 
 
