@@ -1,12 +1,13 @@
 """The error of a wide teacher by SciPy, from kernels in closed form, one feature after the other.
 
-Kernels are g(q) = E sigma(z) sigma(z') - c_1^2 q of normal z, z' of correlation q. Every feature takes the best of q = 0
+Kernels are g(q) = E sigma(z) sigma(z') - c_1^2 q of normal z, z' of correlation q. A feature takes the best of q = 0
 and the stationary points of kappa g(q) + log(1 - q) + q, found by a dense table and interpolation; the error is the
 root of n/d = u (noise + eps(u)) of least free energy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +19,8 @@ class Kernel(NamedTuple):
     """c_1^2, what is left of g at 1 - q = delta, and the slope of g there."""
 
     linear: float
-    deficit: object
-    slope: object
+    deficit: Callable[[np.ndarray], np.ndarray]
+    slope: Callable[[np.ndarray], np.ndarray]
 
 
 def _series(squares: dict[int, float]) -> Kernel:
@@ -60,7 +61,7 @@ def solved(
     linear, deficit, slope = KERNELS[name]
     t = np.arange(-9.0, 32.0, 1e-4)
     delta = expit(-t)
-    total = float(deficit(np.array(1.0)))
+    total = float(deficit(np.array(1 - 1e-16)))
     x = t - np.log(slope(delta))
     rise = slice(int(np.argmin(x[t < 20])), None)
     x, D, h = x[rise], deficit(delta[rise]), (np.logaddexp(0.0, t) - expit(t))[rise]
@@ -69,11 +70,9 @@ def solved(
     start = np.interp(0.0, gain[first - 1 : first + 1], x[first - 1 : first + 1])
     count = int(min(width, summed))
     squares = np.arange(1, count + 1) ** (-2.0 * exponent) if exponent else np.full(count, 1 / width)
-    tail = (
-        zeta(2 * exponent, count + 1) - (zeta(2 * exponent, width + 1) if np.isfinite(width) else 0)
-        if width > count
-        else 0.0
-    )
+    tail = 0.0
+    if width > count:
+        tail = zeta(2 * exponent, count + 1) - (zeta(2 * exponent, width + 1) if np.isfinite(width) else 0.0)
 
     def left(u: float) -> tuple[float, float, int]:
         at = np.log(u * squares)

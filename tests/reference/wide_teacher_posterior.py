@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 ACTIVATIONS = {
-    "he3(z)/sqrt(6)": (lambda z: (z**3 - 3 * z) / np.sqrt(6), lambda z: (3 * z**2 - 3) / np.sqrt(6)),
-    "tanh(2*z)": (lambda z: np.tanh(2 * z), lambda z: 2 / np.cosh(2 * z) ** 2),
+    "he3(z)/sqrt(6)": (lambda z: (z * z * z - 3 * z) / np.sqrt(6), lambda z: (3 * z * z - 3) / np.sqrt(6)),
+    "tanh(2*z)": (lambda z: np.tanh(2 * z), lambda z: 2 - 2 * np.tanh(2 * z) ** 2),
 }
 
 
