@@ -221,3 +221,12 @@ def test_a_curve_a_phase_diagram_and_a_sweep(tmp_path):
     swept = sv.sweep(model, learners[1:], store=tmp_path / "store", matrix_noise=[0.2, 0.4], d=10, seeds=2, workers=1)
     again = sv.open(tmp_path / "store")
     assert np.array_equal(swept.theory("overlap_u").values, again.theory("overlap_u").values, equal_nan=True)
+
+
+def test_factors_whose_signs_do_not_fit_do_not_turn_each_other_round_for_ever():
+    """At weak noise a cycle of period two is stable even with damping: 4 of these 16 runs once ended in it."""
+    model, seeds = sv.MatrixTensor(0.1, 0.3), range(16)
+    runs = [sv.simulate(model, sv.AMP(max_steps=200), d=70, seed=seed) for seed in seeds]
+    found = np.array([overlaps(run, "squared_overlap") for run in runs])
+    assert all(run.converged for run in runs)
+    assert found[:, :2].min() > 0.75 and np.mean(found[:, 2:]) == pytest.approx(0.671, abs=0.1)

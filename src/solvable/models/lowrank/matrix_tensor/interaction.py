@@ -30,6 +30,8 @@ from solvable.models.lowrank.matrix_tensor.equations import Couplings
 
 _MOST = 1e12
 """The precision that stands for an infinite one on data."""
+_OPPOSITE = 0.5
+"""Minus the cosine beyond which a factor has turned round."""
 _FORGOTTEN = 1e-12
 """The weight below which an earlier estimate is left out of the Onsager term."""
 
@@ -178,18 +180,40 @@ class Recollection(Past):
         self._earlier = [np.concatenate([past, now[None]])[kept] for past, now in stacks]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class GaussianFactors:
     r"""The posterior mean of each factor, B / (1 + A), under a Gaussian prior.
 
     The precision solves $A^2 + A = |B|^2/N$, since $B = A w^* + \sqrt A z$. With A from the norms of the other factors
     instead, the norms run into a cycle where the noise is weak.
+
+    Where it is weak another cycle is stable even with damping: two factors whose signs do not fit turn each other
+    round at every step. A pair that turns has one of the two turned back, after which their signs fit.
     """
 
-    blocks: Blocks
+    def __init__(self, blocks: Blocks):
+        self.blocks = blocks
+        self._last: Factors | None = None
 
     def __call__(self, B: np.ndarray, precision: np.ndarray) -> SignalStep:
         fields = self.blocks.unpack(B)
         A = np.array([0.5 * (math.sqrt(1 + 4 * float(field @ field) / len(field)) - 1) for field in fields])
-        means = tuple(field / (1 + a) for field, a in zip(fields, A, strict=True))
+        means = self._with_fitting_signs(Factors(*(field / (1 + a) for field, a in zip(fields, A, strict=True))))
         return SignalStep(self.blocks.estimate(means), np.diag(1 / (1 + A)), np.diag(A))
+
+    def _with_fitting_signs(self, means: Factors) -> Factors:
+        """The means, with v or y turned where its whole pair turned since the last step."""
+        last, self._last = self._last, means
+        if last is None:
+            return means
+        u, v, x, y = (_turned(now, before) for now, before in zip(means, last, strict=True))
+        if u and v:
+            means = means._replace(v=-means.v)
+        elif x and y:
+            means = means._replace(y=-means.y)
+        self._last = means
+        return means
+
+
+def _turned(now: np.ndarray, before: np.ndarray) -> bool:
+    """Whether a vector points the other way than before."""
+    return float(now @ before) < -_OPPOSITE * float(np.linalg.norm(now) * np.linalg.norm(before))

@@ -93,10 +93,13 @@ def _prediction(model: WideTeacher, limit: float, alpha: np.ndarray) -> Predicti
 
 
 def _error_of_sums(model: WideTeacher, limit: float, found: Solution) -> np.ndarray:
-    """How far eps may be off: twice what fewer coefficients and fewer features summed one by one change."""
+    """How far eps may be off: a multiple of what fewer coefficients and fewer features summed one by one change.
+
+    Twice it where coefficients fall fast; at a kink or a jump halving their number changes less than is still missing.
+    """
     finite = np.isfinite(found.u)
     u = np.where(finite, found.u, 1.0)
-    change = 2 * np.abs(model.features(limit, coarse=True).error(u) - found.error)
+    change = (2 if model.kernel.tail is None else 6) * np.abs(model.features(limit, coarse=True).error(u) - found.error)
     rounding = _ROUNDING * (float(model.noise) + found.error)
     return np.where(finite, (change + rounding) / np.maximum(found.slope, 1e-6), 0.0)
 

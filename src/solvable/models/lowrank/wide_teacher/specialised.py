@@ -11,8 +11,10 @@ equation has one root r_2, since its right side grows with it, and alpha follows
 
 **Where it fails.** The ansatz counts the weights as independent, where S knows them up to a rotation only. Close to
 q_w = 0 the potential is $(q_2 - \rho) q_w^2/2$: the universal solution would be unstable from q_2 = rho on, also for a
-purely quadratic activation, for which no rotation can be told from another and q_w = 0 is exact. So what it says where
-q_2 of the universal solution exceeds rho is reported as outside of its range.
+purely quadratic activation, for which no rotation can be told from another and q_w = 0 is exact. So all that it says
+of specialised weights is reported as outside of the range of the theory, and so is the universal solution from q_2 =
+rho on. Without noise, and with more samples than there are weights, the potential grows without bound as all errors
+vanish: the weights are known, which is reported in the same way.
 """
 
 from __future__ import annotations
@@ -134,14 +136,23 @@ class Specialised:
         r_2 = np.exp(log_r)
         return -alpha * np.log(left(log_r)) + self.signal.potential(r_2) - self.signal.overlap(r_2) * r_2 / 2
 
+    @property
+    def recovery(self) -> float:
+        """The alpha above which all weights are known exactly without noise: their number, twice it at a jump."""
+        return self.kernel.dimension * self.rho if self.noise == 0 else np.inf
+
+    def recovers(self, alpha: np.ndarray) -> np.ndarray:
+        """Whether the potential grows without bound as all errors vanish."""
+        return np.asarray(alpha) > self.recovery
+
     @functools.cached_property
     def onset(self) -> float:
         """The least alpha of a stable point with a larger potential than that of the universal solution."""
         t, curve = self._grid
         rising = np.concatenate([[False], np.diff(curve) > 0])
         ahead = rising & (self._lead(t) > 0)
-        if not ahead.any():
-            return np.inf
+        if not ahead.any() or curve[ahead].min() > np.log(self.recovery):
+            return self.recovery
         first = int(np.nonzero(ahead)[0][np.argmin(curve[ahead])])
         if not rising[first - 1]:  # a branch that leads from its first point on
             return float(np.exp(curve[first - 1]))
@@ -173,18 +184,21 @@ def bayes_optimal(model: WideNetwork, learner: BayesOptimal, alpha: np.ndarray) 
     ansatz = _specialised(model, False)
     t, height = ansatz.best(alpha)
     lead = height - ansatz.universal_potential(alpha)
-    unstable = points.overlap[:, 0, 0] > float(model.rho)
-    chosen = np.isfinite(t) & ((lead > 0) | unstable)
-    if not chosen.any():
+    known, unstable = ansatz.recovers(alpha), points.overlap[:, 0, 0] > float(model.rho)
+    beyond = (lead > 0) | known | unstable
+    if not beyond.any():
         return universal
-    found = _at(model, ansatz, alpha, np.where(chosen, t, 0.0))
-    close = chosen & (np.abs(lead) < _EQUAL)
-    status = np.where(close, Status.AMBIGUOUS_BRANCH, np.where(unstable, Status.OUT_OF_DOMAIN, Status.CONVERGED))
-    return _merged(found, universal, chosen, status)
+    chosen = known | (beyond & np.isfinite(t))
+    found = _at(model, ansatz, alpha, np.where(np.isfinite(t), t, 0.0), known)
+    status = np.where((np.abs(lead) < _EQUAL) & ~known, Status.AMBIGUOUS_BRANCH, Status.OUT_OF_DOMAIN)
+    return _merged(found, universal, chosen, np.where(beyond, status, universal.status))
 
 
-def _at(model: WideNetwork, ansatz: Specialised, alpha: np.ndarray, t: np.ndarray) -> Prediction:
-    """The prediction at points of the curve, and how far the coarser kernel and the table may have moved them."""
+def _at(model: WideNetwork, ansatz: Specialised, alpha: np.ndarray, t: np.ndarray, known: np.ndarray) -> Prediction:
+    """The prediction at points of the curve, and how far the coarser kernel and the table may have moved them.
+
+    Where all weights are `known` nothing is left.
+    """
     at, other = ansatz.state(t), _specialised(model, True).state(t)
     shift = 1e-4
     rise = (ansatz.state(t + shift).log_alpha - ansatz.state(t - shift).log_alpha) / (2 * shift)
@@ -193,11 +207,14 @@ def _at(model: WideNetwork, ansatz: Specialised, alpha: np.ndarray, t: np.ndarra
     overlaps = np.maximum(np.abs(moved.q_2 - at.q_2), off * expit(t) * expit(-t)) + _TABLE_ERROR
     errors = np.abs(moved.error - at.error) + 2 * np.abs(other.error - at.error) + _TABLE_ERROR * at.error
     residual = np.abs(np.expm1(at.log_alpha - np.log(np.where(alpha > 0, alpha, 1.0))))
-    return model.metrics(at.q_2, expit(t), at.error, at.V, (overlaps, errors), residual=residual)
+    left = np.where(known, 0.0, 1.0)
+    off = (left * overlaps, left * errors)
+    q_2, q_w = (np.where(known, 1.0, q) for q in (at.q_2, expit(t)))
+    return model.metrics(q_2, q_w, left * at.error, left * at.V, off, residual=left * residual)
 
 
 def _merged(one: Prediction, other: Prediction, where: np.ndarray, status: np.ndarray) -> Prediction:
-    """The one prediction where told, the other elsewhere."""
+    """The one prediction where told, the other elsewhere, with this status."""
 
     def pick(group: str) -> dict[str, np.ndarray]:
         theirs = getattr(other, group)
@@ -206,7 +223,7 @@ def _merged(one: Prediction, other: Prediction, where: np.ndarray, status: np.nd
     return Prediction(
         pick("metrics"),
         pick("order_parameters"),
-        np.where(where, status, other.status),
+        status,
         np.where(where, one.residual, other.residual),
         other.iterations,
         pick("uncertainty"),
