@@ -47,6 +47,8 @@ class SequenceChannel(Channel):
     """How many Gaussian numbers, beside z, a label is made of."""
     even: bool = False
     """Whether the label is the same for -z_k, for each projection k of all tokens."""
+    mirrored: bool = False
+    """Whether labels of -z_k have the law of labels of z_k under other names, so that averages have no mixed terms."""
 
     @abc.abstractmethod
     def shown(self, z: np.ndarray, noise: np.ndarray) -> Any:
@@ -107,7 +109,7 @@ class SequenceChannel(Channel):
         V = np.eye(r) - M
         trivial, easy, crossed = [], [], []
         for number in range(SCRAMBLINGS):
-            points = self._points(V, number, 4.0)
+            points = self._points(V, number, 2.0)
             parts = self._parts(points, V, number, 1.0)
             m = [part.mean.reshape(-1, T, r) @ basis for part in parts]
             G = [second_moments(part, basis, T, r) for part in parts]
@@ -120,7 +122,7 @@ class SequenceChannel(Channel):
         easy_value, easy_error = _combined(easy, [crossed])
         trivial_means = np.array([part.mean(axis=0) for part in trivial])
         value = (easy_value + easy_value.T) / 2
-        if self.even:
+        if self.mirrored:
             value = even_part(value, basis)
         changes = _error(trivial_means)
         error = max(float(np.max(changes)), float(np.max(easy_error)))
@@ -152,7 +154,7 @@ class SequenceChannel(Channel):
     def _symmetric(self, matrix: np.ndarray, V: np.ndarray) -> np.ndarray:
         matrix = (matrix + matrix.T) / 2
         diagonal = np.abs(V - np.diag(np.diag(V))).max() < 1e-12
-        return np.diag(np.diag(matrix)) if self.even and diagonal else matrix
+        return np.diag(np.diag(matrix)) if self.mirrored and diagonal else matrix
 
 
 def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:

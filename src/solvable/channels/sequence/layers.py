@@ -41,7 +41,7 @@ _ROWS = 64
 class LayersChannel(SequenceChannel):
     """The label of `layers` layers on `tokens` tokens, with a residual connection of strength `residual`."""
 
-    even = True
+    even = mirrored = True
 
     def __init__(self, layers: int, tokens: int, residual: float):
         self.layers, self.tokens, self.residual = layers, tokens, float(residual)

@@ -13,7 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import numpy as np
 
+from solvable.channels.sequence.base import SequenceChannel
 from solvable.channels.sequence.layers import LayersChannel, last_scores, log_softmax, signless
+from solvable.channels.sequence.untied import UntiedChannel
 from solvable.core.checks import check_count, real_number
 from solvable.core.errors import bad_parameter
 from solvable.core.memory import check_memory
@@ -56,6 +58,8 @@ class DeepAttention(TwoSided):
     - `layers`: the number L of layers, up to 4.
     - `tokens`: the number T of tokens of a sample, at least 2.
     - `residual`: the strength c of the residual connection, from 0.05 to 100; one layer has none.
+    - `tied`: False for one layer whose keys have a direction of their own: $y = softmax(z_Q z_K^T)$, and the directions
+      are those of the query and of the key.
 
     Weights are Gaussian, $W^{*T} W^* = d I$ in runs.
     """
@@ -80,12 +84,16 @@ class DeepAttention(TwoSided):
     layers: int = eqx.field(static=True)
     tokens: int = eqx.field(static=True)
     residual: float
+    tied: bool = eqx.field(static=True)
 
-    def __init__(self, layers: int, tokens: int, residual: float = 1.0):
+    def __init__(self, layers: int, tokens: int, residual: float = 1.0, tied: bool = True):
         self.layers = check_count("layers", layers, least=1)
         if self.layers > MOST_LAYERS:
             raise bad_parameter("layers", layers, f"at most {MOST_LAYERS}")
         self.tokens = check_count("tokens", tokens, least=2)
+        self.tied = tied
+        if not isinstance(tied, bool) or not (tied or self.layers == 1):
+            raise bad_parameter("tied", tied, "True, or False for one layer")
         least, most = _RESIDUALS
         self.residual = real_number("residual", residual, f"from {least:g} to {most:g}", lambda c: least <= c <= most)
 
@@ -95,22 +103,28 @@ class DeepAttention(TwoSided):
         return self.layers == 1
 
     @property
-    def channel(self) -> LayersChannel:
-        """P(y|z) of two layers and more."""
-        return LayersChannel(self.layers, self.tokens, float(self.residual))
+    def directions(self) -> int:
+        """The number of directions: layers, or query and key."""
+        return self.layers if self.tied else 2
+
+    @property
+    def channel(self) -> SequenceChannel:
+        """P(y|z) of several directions."""
+        layers = LayersChannel(self.layers, self.tokens, float(self.residual))
+        return layers if self.tied else UntiedChannel(self.tokens)
 
     def output_side(self) -> BayesOutput:
-        return SignlessOutput(self.tokens) if self.layers == 1 else PosteriorOutput(self.channel)
+        return SignlessOutput(self.tokens) if self.directions == 1 else PosteriorOutput(self.channel)
 
     def signal_side(self) -> SeparableSignal:
-        return SeparableSignal(Gaussian(), self.layers)
+        return SeparableSignal(Gaussian(), self.directions)
 
     def hides_sign(self) -> bool:
         return True
 
     def labels(self) -> functools.partial[np.ndarray]:
-        """Attention matrices (n, T, T) of projections (n, T, L)."""
-        return _attention(float(self.residual))
+        """Attention matrices (n, T, T) of projections (n, T, r)."""
+        return _attention(float(self.residual) if self.tied else None)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         return prediction(self.labels(), self.tokens, points)
@@ -121,23 +135,24 @@ class DeepAttention(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> SequenceData:
         """Directions with W*^T W* = d I, n = round(alpha d) samples of T tokens (at least one) and their labels."""
-        X, W = drawn(rng, d, axes["alpha"], self.tokens, self.layers)
-        u = last_scores(X @ W, float(self.residual))
-        return SequenceData(X, log_softmax(u[:, :, None] * u[:, None, :]), W)
+        X, W = drawn(rng, d, axes["alpha"], self.tokens, self.directions)
+        return SequenceData(X, log_attention(X @ W, float(self.residual) if self.tied else None), W)
 
     def instance(self, data: SequenceData) -> Instance:
         n, T, d = data.X.shape
         operator = Dense(data.X.reshape(n * T, d))
         signal = self.signal_side().denoiser(operator)
-        if self.layers == 1:
+        if self.directions == 1:
             return Instance(operator, SignlessOutput(T).denoiser(signless(data.y)), signal, details=_details)
         channel = self.channel
         output = PosteriorOutput(channel).denoiser(data.y)
-        return Instance(operator, output, signal, self.layers, channel.row_resolution, details=_details)
+        return Instance(operator, output, signal, self.directions, channel.row_resolution, details=_details)
 
     def scores(self, estimate: np.ndarray, data: SequenceData, rng: np.random.Generator) -> dict[str, Any]:
         """The metrics of a posterior mean, the sign of each direction being that of the truth."""
-        signs = np.where(np.sum(estimate * data.truth, axis=0) < 0, -1.0, 1.0)
+        # Labels hide the sign of each layer, and of untied keys and queries the common one.
+        products = np.sum(estimate * data.truth, axis=0)
+        signs = np.where((products if self.tied else products.sum()) < 0, -1.0, 1.0)
         return scores(self.labels(), self.tokens, estimate * signs, data.truth, rng)
 
 
@@ -145,6 +160,9 @@ class DeepAttention(TwoSided):
 def thresholds(model: DeepAttention) -> Thresholds:
     """weak_recovery; layer_1, .. where each layer begins to be learned; strong_recovery, from which on exact knowledge
     of all layers is stable: a sample has T numbers, and there are L unknowns."""
+    if not model.tied:
+        T = model.tokens
+        return Thresholds(weak_recovery=1 / ((T - 1) * (T + np.sqrt(T**2 + 1))), strong_recovery=1 / (T - 1))
     strong = model.layers / model.tokens
     if model.layers == 1:
         known = model.solver().thresholds()
@@ -162,14 +180,21 @@ def thresholds(model: DeepAttention) -> Thresholds:
 
 
 @functools.lru_cache(maxsize=64)
-def _attention(residual: float) -> functools.partial[np.ndarray]:
+def _attention(residual: float | None) -> functools.partial[np.ndarray]:
     return functools.partial(attention_matrices, residual=residual)
 
 
-def attention_matrices(z: np.ndarray, residual: float) -> np.ndarray:
-    """The labels (n, T, T) of projections z (n, T, L)."""
+def attention_matrices(z: np.ndarray, residual: float | None) -> np.ndarray:
+    """The labels (n, T, T) of projections z (n, T, r)."""
+    return np.exp(log_attention(z, residual))
+
+
+def log_attention(z: np.ndarray, residual: float | None) -> np.ndarray:
+    """Logarithms of labels: of the last of r layers, or of one of r = 2 directions, query and key, without residual."""
+    if residual is None:
+        return log_softmax(z[:, :, None, 0] * z[:, None, :, 1])
     u = last_scores(z, residual)
-    return np.exp(log_softmax(u[:, :, None] * u[:, None, :]))
+    return log_softmax(u[:, :, None] * u[:, None, :])
 
 
 def drawn(
