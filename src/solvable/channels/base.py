@@ -267,6 +267,13 @@ class Channel(abc.ABC):
         """
         raise NotSolvable(f"{self!r} with some directions known is not solved.")
 
+    def most_growth(self, directions: np.ndarray) -> float | None:
+        """A bound of the rate at which a small overlap of other directions grows, whatever is known of these (r x k).
+
+        None where it is the rate that `known` finds, with these known exactly.
+        """
+        return None
+
     @property
     def predictor(self) -> Predictor:
         """The best predictions of a fresh noiseless label, and their errors."""

@@ -26,9 +26,11 @@ SOURCE = Source("Nobody", "Nothing", 1900, "nowhere")
 WANTED = {
     "aim-hardmax",
     "aim-softmax",
+    "attention-untied-threshold",
     "binary-perceptron",
     "committee",
     "compressed-sensing",
+    "deep-attention-layers",
     "grand-staircase",
     "hierarchy",
     "parity-threshold",

@@ -63,7 +63,7 @@ class FixedPoints:
     `overlap` is M = W*^T W_hat / d, and `variance` V = I - M with small values kept to relative precision; `field` is
     the precision M_hat that belongs to them. `uncertainty` estimates the numerical error of the entries of M,
     `residual` is how far the logarithm of the step's two sides differ, `iterations` counts evaluations of the output.
-    `gain` is where they were asked for, if the solver says it.
+    `gain` is where they were asked for, and `errors` the numerical error of each entry of M, if the solver says it.
     """
 
     overlap: np.ndarray
@@ -75,6 +75,7 @@ class FixedPoints:
     residual: np.ndarray
     iterations: np.ndarray
     gain: np.ndarray | None = None
+    errors: np.ndarray | None = None
 
     @classmethod
     def nothing(cls, r: int) -> FixedPoints:

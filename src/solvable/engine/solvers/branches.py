@@ -52,7 +52,8 @@ class Point:
 
     Otherwise M = U (I - exp(-L)) U^T with U (r x k). `rate` is that of the free entropy's divergence,
     phi = rate * log(1/V) + `value`, which exact recovery makes infinite. `radius` is the largest eigenvalue of the
-    Jacobian of the iteration, `speed` is d Tr M / d log gain along the curve of fixed points.
+    Jacobian of the iteration, `speed` is d Tr M / d log gain along the curve of fixed points,
+    `errors` (r x r) estimates that of each entry of M.
     """
 
     gain: float
@@ -71,6 +72,7 @@ class Point:
     exact: np.ndarray | None = None
     inner: Point | None = None
     model: LocalModel | None = None
+    errors: np.ndarray | None = None
 
     @property
     def free_entropy(self) -> float:
@@ -197,7 +199,9 @@ class Branches:
             inner = child.climb(gain, start.inner if start is not None else None, rest.T @ remaining)
         M = M + rest @ inner.M @ rest.T
         U, L = empty
-        return dataclasses.replace(inner, M=M, U=U, L=L, rate=rate + inner.rate, exact=exact, inner=inner, model=None)
+        errors = None if inner.errors is None else np.abs(rest) @ inner.errors @ np.abs(rest).T
+        rate = rate + inner.rate
+        return dataclasses.replace(inner, M=M, U=U, L=L, rate=rate, exact=exact, inner=inner, model=None, errors=errors)
 
 
 def _known(U: np.ndarray, gain: float) -> Point:
@@ -344,6 +348,7 @@ def _point(
         end.speed,
         evaluations,
         model=end.model if end.model.U.shape == U.shape else None,
+        errors=np.abs(end.model.U) @ end.errors @ np.abs(end.model.U).T,
     )
 
 

@@ -98,4 +98,5 @@ def _collected(points: list[Point], gain: np.ndarray) -> FixedPoints:
         uncertainty=column("uncertainty"),
         residual=column("residual"),
         iterations=column("evaluations"),
+        errors=np.array([np.zeros_like(point.M) if point.errors is None else point.errors for point in chosen]),
     )

@@ -63,7 +63,8 @@ class Relaxed(NamedTuple):
     `residual` is |Phi(L) - L|, `radius` the largest eigenvalue of J (with the error that differences of inexact values
     leave in it) and `push` the positive matrix it belongs to,
     `uncertainty` an estimate of the error of the entries of M in the basis U, and `speed` d Tr M / d log gain along
-    the curve of fixed points. `deep` tells that the relaxation was stopped because some direction is known better than
+    the curve of fixed points; `errors` (k x k) are estimates for each entry of M.
+    `deep` tells that the relaxation was stopped because some direction is known better than
     the channel resolves.
     """
 
@@ -78,6 +79,7 @@ class Relaxed(NamedTuple):
     status: Status
     deep: bool
     evaluations: int
+    errors: np.ndarray
 
 
 def relax(
@@ -217,7 +219,8 @@ class _Run:
             model = LocalModel(self.U, state.x, state.value, state.error, nothing, state.measured_at)
             push = np.eye(self.U.shape[1])
             nan = np.nan
-            return Relaxed(smat(state.x), model, nan, nan, nan, push, nan, nan, status, False, self.evaluations)
+            x, used = smat(state.x), self.evaluations
+            return Relaxed(x, model, nan, nan, nan, push, nan, nan, status, False, used, nan * push)
         far = np.linalg.norm(state.x - state.measured_at) > _MOVED
         doubtful = not state.measured and spectral_radius(state.J)[0] > _DOUBTFUL
         if status == Status.CONVERGED and not deep and (far or doubtful):
@@ -229,7 +232,8 @@ class _Run:
         widths = exp_derivative(smat(state.x))
         # The errors of the entries have unknown signs, so their effects add up; the residual leaves one more.
         shift = np.abs(response) @ entry_errors(state) + np.abs(state.R) / max(1 - radius, 1e-3)
-        uncertainty = min(1.0, float((np.abs(widths) @ shift).max()))
+        errors = np.abs(widths) @ shift
+        uncertainty = min(1.0, float(errors.max()))
         if status == Status.CONVERGED and uncertainty > _USELESS:
             status = Status.MAX_STEPS
         speed = float(np.trace(smat(widths @ response @ state.value)))
@@ -245,6 +249,7 @@ class _Run:
             status=status,
             deep=deep,
             evaluations=self.evaluations,
+            errors=smat(errors),
         )
 
 

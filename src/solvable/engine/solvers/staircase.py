@@ -99,10 +99,12 @@ def _next_easy(branches: Branches, U: np.ndarray, alpha: float) -> tuple[np.ndar
     """The next directions, the alpha from which they are learned, and its error; None if there is no such alpha."""
     basis = complement(U)
     # Exact knowledge of U is the most that helps: no smaller alpha than this can do.
-    known = _with_known(branches.output, U)
-    best = known.growing_overlap()[0]
-    if best <= known.zero_level:
-        return None
+    best = branches.output.channel.most_growth(U) if U.shape[1] else None
+    if best is None:
+        known = _with_known(branches.output, U)
+        best = known.growing_overlap()[0]
+        if best <= known.zero_level:
+            return None
     least = max(alpha, 1 / best)
     onset = _onset(branches, U, basis, least, None)
     width = 0.0

@@ -95,8 +95,12 @@ def test_runs_agree_with_theory():
     assert np.abs(own - found).max() < 4 / np.sqrt(600)
 
 
-def test_deeper_attention_is_refused():
-    with pytest.raises(ValueError, match="layers = 2 is not allowed: layers must be 1"):
-        sv.DeepAttention(2, 2)
+def test_what_is_not_solved_is_refused():
+    with pytest.raises(ValueError, match="layers = 5 is not allowed: layers must be at most 4"):
+        sv.DeepAttention(5, 2)
     with pytest.raises(ValueError, match="tokens = 1"):
         sv.DeepAttention(1, 1)
+    with pytest.raises(ValueError, match="residual = 0.01 is not allowed: residual must be from 0.05 to 100"):
+        sv.DeepAttention(2, 2, 0.01)
+    with pytest.raises(ValueError, match="tied = False is not allowed: tied must be True, or False for one layer"):
+        sv.DeepAttention(2, 2, tied=False)

@@ -1,31 +1,50 @@
-r"""Attention of one direction of tied keys and queries, learned from the attention matrices of n = alpha d samples.
+r"""Deep attention: layers of one direction of tied keys and queries, learned from n = alpha d attention matrices.
 
-With $z_t = x_t\cdot w^*/\sqrt d$ the label is $softmax(z z^T)$, row by row. Its rows show $z_a (z_b - z_c)$, so that
-the label is z up to a common sign, whatever the temperature: `SignlessOutput`. [troiani2025fundamental]
+With $z_{l,t} = x_t\cdot w_l^*/\sqrt d$ the label of one layer is $softmax(z z^T)$, row by row. Its rows show
+$z_a (z_b - z_c)$, so that the label is z up to a common sign, whatever the temperature: `SignlessOutput`. With several
+layers it is a function of all $z_l$: `LayersChannel`. [troiani2025fundamental]
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
 
-from solvable.core.checks import check_count
+from solvable.channels.sequence.base import SequenceChannel
+from solvable.channels.sequence.layers import LayersChannel, last_scores, log_softmax, signless
+from solvable.channels.sequence.untied import UntiedChannel
+from solvable.core.checks import check_count, real_number
 from solvable.core.errors import bad_parameter
 from solvable.core.memory import check_memory
+from solvable.core.model import Learner
+from solvable.core.ranges import UNIT, Range
+from solvable.core.registry import thresholds_of
+from solvable.core.results import Prediction
 from solvable.engine.erm import ERM
 from solvable.engine.operators import Dense
+from solvable.engine.outputs.posterior import PosteriorOutput
+from solvable.engine.sides import BayesOutput
 from solvable.engine.signals.separable import SeparableSignal
+from solvable.engine.solvers.base import FixedPoints, Thresholds
+from solvable.engine.solvers.continuation import Continuation
 from solvable.engine.two_sided import Instance, TwoSided
-from solvable.models.attention.indexed.softmax import log_softmax
+from solvable.models.attention.sequence.metrics import prediction, scores
 from solvable.models.attention.sequence.signless import SignlessOutput
+from solvable.numerics.subspaces import orthonormal
 from solvable.priors import Gaussian
+
+__all__ = ["DeepAttention", "SequenceData", "signless"]
+
+MOST_LAYERS = 4
+_RESIDUALS = (0.05, 100.0)
 
 
 class SequenceData(NamedTuple):
-    """Tokens `X` (n, T, d), entries of variance 1/d; the logarithms of the attention matrices `y` (n, T, T); and the
-    direction `truth` (d x 1), for scoring."""
+    """Tokens `X` (n, T, d), entries of variance 1/d; labels `y`, of attention the logarithms (n, T, T) of its matrices;
+    and the directions `truth` (d x r), for scoring."""
 
     X: np.ndarray
     y: np.ndarray
@@ -33,72 +52,167 @@ class SequenceData(NamedTuple):
 
 
 class DeepAttention(TwoSided):
-    r"""The attention matrix of T tokens by one direction, $y = softmax(z z^T)$ with $z_t = x_t\cdot w^*/\sqrt d$.
+    r"""The attention matrix of the last of L layers, $y = softmax(u_L u_L^T)$ with $u_L = B_{L-1} z_L$,
+    $z_{l,t} = x_t\cdot w_l^*/\sqrt d$, $B_0 = I$ and $B_l = [c I + softmax(u_l u_l^T)] B_{l-1}$.
 
-    - `layers`: the number of layers; 1, since deeper ones are not solved here yet.
+    - `layers`: the number L of layers, up to 4.
     - `tokens`: the number T of tokens of a sample, at least 2.
+    - `residual`: the strength c of the residual connection, from 0.05 to 100; one layer has none.
+    - `tied`: False for one layer whose keys have a direction of their own: $y = softmax(z_Q z_K^T)$, and the directions
+      are those of the query and of the key.
 
-    Weights are Gaussian, $|w^*|^2 = d$ in runs.
+    Weights are Gaussian, $W^{*T} W^* = d I$ in runs.
     """
 
     without = (ERM,)
     references = ("troiani2025fundamental",)
     scaling: ClassVar[str] = "n = alpha d"
     definitions: ClassVar[dict[str, str]] = {
-        "overlap": "of a posterior mean w_hat.w*/d = |w_hat|^2/d, up to the sign, which labels do not show",
-        "cosine": "w_hat.w* / (|w_hat| |w*|), up to the same sign",
+        "overlap": "of a posterior mean w_hat.w*/d = |w_hat|^2/d, up to the sign, which labels do not show; of several "
+        "layers the matrix W*^T W_hat/d",
+        "overlap_1": "overlap with the direction of the first layer, up to its sign",
+        "overlap_2": "overlap with the direction of the second layer",
+        "overlap_3": "overlap with the direction of the third layer",
+        "overlap_4": "overlap with the direction of the fourth layer",
+        "cosine": "<W_hat, W*> / (|W_hat| |W*|) over the directions of all layers, each up to its sign",
         "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
-        "estimation_error": "|w_hat - w*|^2 / d, up to the same sign",
+        "estimation_error": "|W_hat - W*|^2 / d, up to the same signs",
+        "generalization_error": "|y - y_hat|^2 of the attention matrix of fresh tokens, y_hat its posterior mean",
+        "plug_in_error": "the same with y_hat the attention matrix that the estimated directions make",
     }
 
     layers: int = eqx.field(static=True)
     tokens: int = eqx.field(static=True)
+    residual: float
+    tied: bool = eqx.field(static=True)
 
-    def __init__(self, layers: int, tokens: int):
+    def __init__(self, layers: int, tokens: int, residual: float = 1.0, tied: bool = True):
         self.layers = check_count("layers", layers, least=1)
-        if self.layers > 1:
-            raise bad_parameter("layers", layers, "1: deeper attention is not solved yet")
+        if self.layers > MOST_LAYERS:
+            raise bad_parameter("layers", layers, f"at most {MOST_LAYERS}")
         self.tokens = check_count("tokens", tokens, least=2)
+        self.tied = tied
+        if not isinstance(tied, bool) or not (tied or self.layers == 1):
+            raise bad_parameter("tied", tied, "True, or False for one layer")
+        least, most = _RESIDUALS
+        self.residual = real_number("residual", residual, f"from {least:g} to {most:g}", lambda c: least <= c <= most)
 
-    def output_side(self) -> SignlessOutput:
-        return SignlessOutput(self.tokens)
+    @property
+    def quick_thresholds(self) -> bool:
+        """Those of several layers are searched for among matrices of overlaps, which takes minutes."""
+        return self.layers == 1
+
+    @property
+    def directions(self) -> int:
+        """The number of directions: layers, or query and key."""
+        return self.layers if self.tied else 2
+
+    @property
+    def channel(self) -> SequenceChannel:
+        """P(y|z) of several directions."""
+        layers = LayersChannel(self.layers, self.tokens, float(self.residual))
+        return layers if self.tied else UntiedChannel(self.tokens)
+
+    def output_side(self) -> BayesOutput:
+        return SignlessOutput(self.tokens) if self.directions == 1 else PosteriorOutput(self.channel)
 
     def signal_side(self) -> SeparableSignal:
-        return SeparableSignal(Gaussian())
+        return SeparableSignal(Gaussian(), self.directions)
 
     def hides_sign(self) -> bool:
         return True
 
+    def labels(self) -> functools.partial[np.ndarray]:
+        """Attention matrices (n, T, T) of projections (n, T, r)."""
+        return _attention(float(self.residual) if self.tied else None)
+
+    def prediction(self, points: FixedPoints) -> Prediction:
+        return prediction(self.labels(), self.tokens, points)
+
+    def ranges(self, learner: Learner) -> dict[str, Range]:
+        more = {"overlap_4": UNIT} if learner.posterior_mean else {}
+        return super().ranges(learner) | more
+
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> SequenceData:
-        """A direction with |w*|^2 = d, n = round(alpha d) samples of T tokens (at least one) and their labels."""
-        count, T = max(1.0, axes["alpha"] * d), self.tokens
-        check_memory(8.0 * count * T * (d + 2 * T), f"{count:.4g} samples of {T} tokens of size {d}", "d", d)
-        w = Gaussian().sample(rng, d)
-        X = rng.standard_normal((round(count), T, d))
-        X /= np.sqrt(d)
-        z = X @ w
-        return SequenceData(X, log_softmax(z[:, :, None] * z[:, None, :]), w[:, None])
+        """Directions with W*^T W* = d I, n = round(alpha d) samples of T tokens (at least one) and their labels."""
+        X, W = drawn(rng, d, axes["alpha"], self.tokens, self.directions)
+        return SequenceData(X, log_attention(X @ W, float(self.residual) if self.tied else None), W)
 
     def instance(self, data: SequenceData) -> Instance:
         n, T, d = data.X.shape
         operator = Dense(data.X.reshape(n * T, d))
-        output = self.output_side().denoiser(signless(data.y))
-        return Instance(operator, output, self.signal_side().denoiser(operator), details=_details)
+        signal = self.signal_side().denoiser(operator)
+        if self.directions == 1:
+            return Instance(operator, SignlessOutput(T).denoiser(signless(data.y)), signal, details=_details)
+        channel = self.channel
+        output = PosteriorOutput(channel).denoiser(data.y)
+        return Instance(operator, output, signal, self.directions, channel.row_resolution, details=_details)
+
+    def scores(self, estimate: np.ndarray, data: SequenceData, rng: np.random.Generator) -> dict[str, Any]:
+        """The metrics of a posterior mean, the sign of each direction being that of the truth."""
+        # Labels hide the sign of each layer, and of untied keys and queries the common one.
+        products = np.sum(estimate * data.truth, axis=0)
+        signs = np.where((products if self.tied else products.sum()) < 0, -1.0, 1.0)
+        return scores(self.labels(), self.tokens, estimate * signs, data.truth, rng)
+
+
+@thresholds_of(DeepAttention, references=("troiani2025fundamental",))
+def thresholds(model: DeepAttention) -> Thresholds:
+    """weak_recovery; layer_1, .. where each layer begins to be learned; strong_recovery, from which on exact knowledge
+    of all layers is stable: a sample has T numbers, and there are L unknowns."""
+    if not model.tied:
+        T = model.tokens
+        return Thresholds(weak_recovery=1 / ((T - 1) * (T + np.sqrt(T**2 + 1))), strong_recovery=1 / (T - 1))
+    strong = model.layers / model.tokens
+    if model.layers == 1:
+        known = model.solver().thresholds()
+        return Thresholds(known, layer_1=known["weak_recovery"], strong_recovery=strong, errors=known.errors)
+    solver = model.solver()
+    assert isinstance(solver, Continuation)
+    found, errors = {}, {}
+    for step in solver.steps:
+        for layer in np.flatnonzero(np.abs(step.directions).max(axis=1) > 0.5):
+            found[f"layer_{layer + 1}"] = step.alpha
+            errors[f"layer_{layer + 1}"] = step.error
+    first = min(found, key=found.__getitem__)
+    named = {"weak_recovery": found[first]} | {name: found[name] for name in sorted(found)}
+    return Thresholds(named, strong_recovery=strong, errors=errors | {"weak_recovery": errors[first]})
+
+
+@functools.lru_cache(maxsize=64)
+def _attention(residual: float | None) -> functools.partial[np.ndarray]:
+    return functools.partial(attention_matrices, residual=residual)
+
+
+def attention_matrices(z: np.ndarray, residual: float | None) -> np.ndarray:
+    """The labels (n, T, T) of projections z (n, T, r)."""
+    return np.exp(log_attention(z, residual))
+
+
+def log_attention(z: np.ndarray, residual: float | None) -> np.ndarray:
+    """Logarithms of labels: of the last of r layers, or of one of r = 2 directions, query and key, without residual."""
+    if residual is None:
+        return log_softmax(z[:, :, None, 0] * z[:, None, :, 1])
+    u = last_scores(z, residual)
+    return log_softmax(u[:, :, None] * u[:, None, :])
+
+
+def drawn(
+    rng: np.random.Generator, d: int, alpha: float, tokens: int, directions: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Tokens (n, T, d) with entries of variance 1/d, and orthogonal directions (d x r) of norm sqrt(d)."""
+    count = max(1.0, alpha * d)
+    check_memory(8.0 * count * tokens * (d + 2 * tokens), f"{count:.4g} samples of {tokens} tokens", "d", d)
+    if d < directions:
+        raise bad_parameter("d", d, f"at least the number of directions, {directions}")
+    if directions == 1:
+        W = Gaussian().sample(rng, d)[:, None]
+    else:
+        W = np.sqrt(d) * orthonormal(rng.standard_normal((d, directions)))
+    return rng.standard_normal((round(count), tokens, d)) / np.sqrt(d), W
 
 
 def _details(report: Any) -> dict[str, Any]:
-    return {"self_overlap": float(np.mean(report.estimate**2))}
-
-
-def signless(log_y: np.ndarray) -> np.ndarray:
-    r"""u = +-z (n, T) from the logarithms of labels (n, T, T).
-
-    Rows without their means are $z v^T$ with $v = z - \bar z$: a rank-one matrix of size $\sigma = |z||v|$, which
-    fixes the length of z, given its direction, by $\sigma = |z|^2 |\hat z - mean|$.
-    """
-    centred = log_y - log_y.mean(axis=-1, keepdims=True)
-    left, sizes, _ = np.linalg.svd(centred)
-    direction = left[..., 0]
-    spread = np.linalg.norm(direction - direction.mean(axis=-1, keepdims=True), axis=-1)
-    length = np.sqrt(sizes[..., 0] / np.maximum(spread, np.finfo(float).tiny))
-    return direction * length[:, None]
+    W = report.estimate
+    Q = W.T @ W / len(W)
+    return {"self_overlap": float(Q[0, 0]) if len(Q) == 1 else Q}
