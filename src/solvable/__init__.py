@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
     from solvable.models.features import TwoLayer as TwoLayer
+    from solvable.models.features import TwoSteps as TwoSteps
     from solvable.models.features.power_law import optimal_exponents as optimal_exponents
     from solvable.models.features.power_law import scaling_exponents as scaling_exponents
     from solvable.models.index import MultiIndex as MultiIndex
@@ -116,7 +117,7 @@ _HOMES = {
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
     "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
-    "solvable.models.features": ("OneStep", "PowerLawFeatures", "RandomFeatures", "TwoLayer"),
+    "solvable.models.features": ("OneStep", "PowerLawFeatures", "RandomFeatures", "TwoLayer", "TwoSteps"),
     "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),
     "solvable.models.index.diagnosis": ("diagnose",),
