@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
     from solvable.models.features import TwoLayer as TwoLayer
+    from solvable.models.features import TwoSteps as TwoSteps
     from solvable.models.features import best_step_bounds as best_step_bounds
     from solvable.models.features import feature_spectrum as feature_spectrum
     from solvable.models.features import risk_bounds as risk_bounds
@@ -128,13 +129,12 @@ _HOMES = {
         "SequenceSingleIndex",
         "positional_transitions",
     ),
-    "solvable.models.features": ("OneStep", "PowerLawFeatures", "RandomFeatures", "TwoLayer"),
-    "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",
         "RandomFeatures",
         "TwoLayer",
+        "TwoSteps",
         "best_step_bounds",
         "feature_spectrum",
         "risk_bounds",

@@ -6,7 +6,7 @@ import pytest
 
 from solvable.lab.figures.registry import all_entries
 from solvable.lab.figures.run import reproduce
-from solvable.lab.figures.verdict import AGREES, COMPUTED, TOO_FEW
+from solvable.lab.figures.verdict import AGREES, COMPUTED
 
 WANTED = (
     "feature-spectrum",

@@ -7,6 +7,7 @@ import pytest
 
 import solvable as sv
 from solvable.lab.forecast.curves import fit_of
+from solvable.lab.forecast.data import LEAST
 from solvable.lab.forecast.population import estimate, spectrum_of_features, spectrum_of_kernel
 from solvable.lab.forecast.samples import Samples
 from solvable.lab.verdict import AGREES, DIFFERS, TOO_FEW
@@ -79,7 +80,8 @@ def test_the_verdict_can_say_no(monkeypatch):
 def test_a_quarter_of_the_rows_forecasts_the_rest(name, learner):
     X, y = shipped(name)
     N = len(y)
-    found = sv.forecast(X[: N // 4], y[: N // 4], learner, n=[N // 8, N // 4, N // 2, 3 * N // 4], check=False)
+    seen = max(N // 4, LEAST)  # a quarter of the wines would be too few
+    found = sv.forecast(X[:seen], y[:seen], learner, n=[N // 8, N // 4, N // 2, 3 * N // 4], check=False)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     samples, rng = Samples(X, y, learner), np.random.default_rng(1)
     for n, penalty, low, high in zip(found.n, found.penalty, found.low, found.high, strict=True):

@@ -10,12 +10,15 @@ from solvable.models.features.one_step.spectrum import feature_spectrum
 from solvable.models.features.power_law import PowerLawFeatures
 from solvable.models.features.two_layer import random_features
 from solvable.models.features.two_layer.model import TwoLayer
+from solvable.models.features.two_steps import run as _run  # noqa: F401  (it fills the registry)
+from solvable.models.features.two_steps.learner import TwoSteps
 
 __all__ = [
     "OneStep",
     "PowerLawFeatures",
     "RandomFeatures",
     "TwoLayer",
+    "TwoSteps",
     "best_step_bounds",
     "feature_spectrum",
     "random_features",

@@ -43,13 +43,19 @@ class TwoLayer(Model):
 
     scaling: ClassVar[str] = "n = alpha d, p = width d"
     definitions: ClassVar[dict[str, str]] = {
-        "cosine": "cosine of the angle between the linear parts of the network, E[f x], and of the target, E[y x]",
+        "cosine": "cosine of the angle between the linear parts of the network, E[f x], and of the target, E[y x]; of "
+        "TwoSteps, of the target's direction with the span of the directions found",
         "squared_overlap": "square of the cosine",
         "generalization_error": "mean squared error of the output on fresh inputs against the noiseless label; of a "
         "classifier, of the sign of the output",
         "training_error": "mean squared error on the training labels, with their noise",
         "classification_error": "probability that the sign of the output is wrong, against the noiseless label",
         "training_loss": "mean loss on the training samples, without the penalty",
+        "directions": "of TwoSteps: directions beyond that of one step that do not vanish with the width",
+    } | {
+        f"alignment_{k}": f"of TwoSteps: cosine of the target's direction with that of power {k} of the first step in "
+        "the second, 0 where it vanishes with the width"
+        for k in range(4)
     }
 
     target: Target = eqx.field(static=True)
