@@ -26,6 +26,7 @@ LONG = {
     "one projection, repeated",
     "network, descent",
     "sensing, descent",
+    "two layers, one step",
 } | {
     f"{model}, {learner}"
     for model in ("network", "sensing", "bilinear")

@@ -37,7 +37,7 @@ def solve(theory, width, alpha, penalty, noise=0.1):
     ("n", "penalty", "width", "published", "tolerance"),
     [
         # State evolution with ten drawn noise matrices, published with the code of the paper on width and data.
-        (160000, 0.1, 20, 0.0084905, 1e-4),
+        pytest.param(160000, 0.1, 20, 0.0084905, 1e-4, marks=pytest.mark.slow),
         pytest.param(160000, 0.1, 9, 0.0184788, 2e-4, marks=pytest.mark.slow),
         pytest.param(160000, 0.1, 400, 0.01442, 1e-4, marks=pytest.mark.slow),
         pytest.param(8000, 0.1 * np.sqrt(0.05), 9, 0.1186979, 3e-3, marks=pytest.mark.slow),
