@@ -100,7 +100,7 @@ def continued(model, learner, rate: float, alpha: float, d: int, M: np.ndarray, 
     return tuple(np.concatenate(part) for part in zip(*found, strict=True))
 
 
-LONG = ("c.sim", "c.relu.He4.A", "c.relu.He3.B0", "c.relu.He4.gc.rho0", "c.eg.He3.ode", "c.free", "a.exit", "a.gc.corr")
+LONG = ("c.sim", "c.relu.He4.A", "c.relu.He3.B0", "c.relu.He4.gc.rho0", "c.free", "a.exit", "a.gc.corr")
 
 
 @pytest.mark.parametrize(
