@@ -1,6 +1,7 @@
 """The eigenvalues of the features of n samples, before and after one giant step of the first layer.
 
-The bulk is that of the theory, its tail longer after the step. One eigenvalue grows as the number of samples.
+The bulk is that of the theory. Units that saturate along the spike vary less in all other directions: the bulk ends
+earlier after the step. One eigenvalue grows as the number of samples.
 """
 
 from __future__ import annotations
