@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.attention import SequenceIndex as SequenceIndex
     from solvable.models.features import OneStep as OneStep
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
@@ -115,7 +116,7 @@ _HOMES = {
     "solvable.lab.study.run": ("study",),
     "solvable.lab.sweep.gather": ("open",),
     "solvable.lab.sweep.verb": ("sweep",),
-    "solvable.models.attention": ("AttentionIndexed", "DeepAttention"),
+    "solvable.models.attention": ("AttentionIndexed", "DeepAttention", "SequenceIndex"),
     "solvable.models.features": ("OneStep", "PowerLawFeatures", "RandomFeatures", "TwoLayer"),
     "solvable.models.features.power_law": ("optimal_exponents", "scaling_exponents"),
     "solvable.models.index": ("MultiIndex",),

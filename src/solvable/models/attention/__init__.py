@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from solvable.models.attention.indexed import AttentionIndexed
-from solvable.models.attention.sequence import DeepAttention
+from solvable.models.attention.sequence import DeepAttention, SequenceIndex
 
-__all__ = ["AttentionIndexed", "DeepAttention"]
+__all__ = ["AttentionIndexed", "DeepAttention", "SequenceIndex"]
