@@ -50,6 +50,8 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "deep attention, Bayes": (sv.DeepAttention(1, 3), sv.BayesOptimal(), (0.0, 0.1, 0.3)),
     "tokens, descent": (sv.SequenceSingleIndex("z", 3), sv.SequenceSGD(0.3, "tied", start=0.2), (0.0, 1.0, 4.0)),
     "deep attention, AMP": (sv.DeepAttention(1, 3), sv.AMP(), (0.0, 0.1, 0.3)),
+    "sequence, Bayes": (sv.SequenceIndex("z1[1]*z1[2]", 2, noise=0.1), sv.BayesOptimal(), (0.0, 0.3)),
+    "sequence, AMP": (sv.SequenceIndex("z1[1]*z1[2]", 2, noise=0.1), sv.AMP(), (0.0, 0.3)),
     "covariance, Bayes": (COVARIANCE, sv.BayesOptimal(), (0.0, 0.3, 2.0)),
     "covariance, AMP": (COVARIANCE, sv.AMP(), (0.0, 0.3, 2.0)),
     "covariance, spectral": (COVARIANCE, sv.Spectral(), (0.3, 2.0)),

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.attention import SequenceIndex as SequenceIndex
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
@@ -125,6 +126,7 @@ _HOMES = {
     "solvable.models.attention": (
         "AttentionIndexed",
         "DeepAttention",
+        "SequenceIndex",
         "SequenceSGD",
         "SequenceSingleIndex",
         "positional_transitions",

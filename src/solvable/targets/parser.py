@@ -45,6 +45,7 @@ _JOINED = re.compile(r"(?<![A-Za-z0-9_.])[.0-9][A-Za-z0-9_.]*?(and|else|for|i[fn
 """A number joined to a word: what Python's parser warns of, and a filter of warnings is that of the whole process."""
 _NO_NUMBER = "invalid decimal literal (write a product with *, as in 2*z)"
 _ALLOWED = re.compile(r"[A-Za-z0-9_ .,+\-*/()<>=!]")
+_TOKENS_ALLOWED = re.compile(r"[A-Za-z0-9_ .,+\-*/()<>=!\[\]]")
 _CHARACTER_HINTS = {
     "^": "write a power as z**2",
     "&": "write 'and' as a product of comparisons: (z > 0) * (z < 1)",
@@ -92,10 +93,21 @@ def parse(text: str) -> Expression:
     return _Parser(text).run()
 
 
-class _Parser:
-    """One pass over one text; keeps the text for its errors and counts the nodes."""
+def parse_tokens(text: str, tokens: int) -> Expression:
+    """The expression tree of a formula in `z1[1]`, `z2[1]`, .., `z1[2]`, ..: the projections of several tokens.
 
-    def __init__(self, text: str):
+    Projection k of token t is the variable number (k - 1) `tokens` + t. All else is as for `parse`.
+    """
+    if not isinstance(text, str):
+        raise TargetError(f"text = {text!r:.60} is not allowed: text must be a string such as 'z1[1]*z1[2]'.")
+    return _Parser(text, tokens).run()
+
+
+class _Parser:
+    """One pass over one text; keeps the text for its errors and counts the nodes. With `tokens`, names are z1[2]."""
+
+    def __init__(self, text: str, tokens: int = 0):
+        self.tokens = tokens
         # White space of any kind separates, and what cannot be shown must not move the caret of an error.
         self.raw = re.sub(r"[\t\n\r\f\v]", " ", text)
         self.shown = "".join(c if c.isprintable() else "?" for c in self.raw)
@@ -122,7 +134,7 @@ class _Parser:
         if not self.raw.strip(" "):
             self.fail("the text is empty: a formula such as 'abs(z)' is expected", 0)
         for position, character in enumerate(self.raw):
-            if not _ALLOWED.match(character):
+            if not (_TOKENS_ALLOWED if self.tokens else _ALLOWED).match(character):
                 hint = _CHARACTER_HINTS.get(character)
                 self.fail(f"the character {ascii(character)} is not allowed" + (f": {hint}" if hint else ""), position)
 
@@ -153,6 +165,8 @@ class _Parser:
                 return self.number(node)
             case ast.Name():
                 return self.name(node)
+            case ast.Subscript() if self.tokens:
+                return self.token(node)
             case ast.UnaryOp(op=ast.UAdd()):
                 return self.convert(node.operand, depth + 1)
             case ast.UnaryOp(op=ast.USub()):
@@ -191,7 +205,18 @@ class _Parser:
             self.fail(f"the number is too large: at most {MAX_NUMBER:g} is allowed", node)
         return Number(float(node.value))
 
+    def token(self, node: ast.Subscript) -> Variable:
+        place = node.slice
+        if not isinstance(node.value, ast.Name) or node.value.id not in VARIABLES:
+            self.fail("only a projection has tokens: write projection 1 of token 2 as z1[2]", node)
+        whole = isinstance(place, ast.Constant) and type(place.value) is int
+        if not (whole and 1 <= place.value <= self.tokens):  # pyright: ignore[reportAttributeAccessIssue]
+            self.fail(f"a token is a whole number from 1 to {self.tokens}", node)
+        return Variable((VARIABLES[node.value.id] - 1) * self.tokens + place.value)  # pyright: ignore[reportAttributeAccessIssue]
+
     def name(self, node: ast.Name) -> Expression:
+        if node.id in VARIABLES and self.tokens:
+            self.fail(f"{node.id} is that of all tokens: write {node.id}[1] for that of the first", node)
         if node.id in VARIABLES:
             return Variable(VARIABLES[node.id])
         if node.id == "pi":

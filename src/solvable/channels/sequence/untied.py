@@ -2,8 +2,8 @@ r"""One attention layer of one direction of keys and one of queries: what its la
 
 With $z_t = x_t\cdot w_Q/\sqrt d$ and $u_t = x_t\cdot w_K/\sqrt d$ the label is $softmax(z u^T)$, row by row. It shows
 the rank-one matrix $Y = z v^T$, $v = u - \bar u$: the directions of z and v up to a common sign, and the product P of
-their lengths. What is left is the sign, how P is split, $z = \pm s \sqrt P \hat z$ and $v = \pm \sqrt P \hat v / s$, and
-the mean $\bar u$, which is Gaussian given the rest. So with r = (query, key), rows of precision $\Lambda = V^{-1}$,
+their lengths. What is left is the sign, how P is split, $z = \pm s \sqrt P \hat z$ and $v = \pm \sqrt P \hat v / s$,
+and the mean $\bar u$, which is Gaussian given the rest. So with r = (query, key), rows of precision $\Lambda = V^{-1}$,
 
     Z ~ sum_+- int ds/s  s^T s^-(T-1)  int d(mean u)  exp(-1/2 sum_t (r_t - omega_t)^T Lambda (r_t - omega_t)) .
 

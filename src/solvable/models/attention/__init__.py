@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from solvable.models.attention.indexed import AttentionIndexed
 from solvable.models.attention.online import SequenceSGD, SequenceSingleIndex, positional_transitions
-from solvable.models.attention.sequence import DeepAttention
+from solvable.models.attention.sequence import DeepAttention, SequenceIndex
 
-__all__ = ["AttentionIndexed", "DeepAttention", "SequenceSGD", "SequenceSingleIndex", "positional_transitions"]
+__all__ = [
+    "AttentionIndexed",
+    "DeepAttention",
+    "SequenceIndex",
+    "SequenceSGD",
+    "SequenceSingleIndex",
+    "positional_transitions",
+]

@@ -47,21 +47,21 @@ def gather(effort: Effort) -> Material:
     around = effort.pick((0.965, 0.977), (0.96, 0.968, 0.975, 0.98))
     values: dict = {}
     values["last"], values["first"] = thresholds(1.0, around)
-    residuals = effort.pick((0.5, 1.0, 2.0), (0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0))
+    residuals = effort.pick((0.5, 1.0, 2.0), (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
     values["residuals"] = np.array(residuals)
     values["lasts"] = np.array([thresholds(c, ())[0] for c in residuals])
     some = effort.pick((), (0.5, 2.0))
     values["some"] = np.array([1.0, *some])
     at = {0.5: (0.91, 0.94, 0.96), 2.0: (0.985, 0.99, 0.994)}
     values["firsts"] = np.array([values["first"], *(thresholds(c, at[c])[1] for c in some)])
-    d, seeds = effort.pick((150, 2), (1200, 8))
+    d, seeds = effort.pick((150, 2), (800, 6))
     grid = np.array([0.5, 0.65, 0.8])
     grown = [[measured_growth(model, float(a), d, seed) for seed in range(seeds)] for a in grid]
     values["grown"] = growth_onset(Runs(d, grid, np.array(grown)))
-    alpha = np.array(effort.pick((0.1, 0.3, 0.5), (0.1, 0.185, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85)))
+    alpha = np.array(effort.pick((0.1, 0.3, 0.5), (0.1, 0.185, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)))
     theory = learning_curve(model, [sv.AMP()], alpha=alpha, progress=effort.progress)
-    where, size, count = effort.pick(((0.5,), (60,), (2,)), ((0.25, 0.4, 0.5, 0.6, 0.8), (200,), (4,)))
-    runs = Simulation("amp", [sv.AMP(max_steps=effort.pick(40, 150))], where, size, count)
+    where, size, count = effort.pick(((0.5,), (60,), (2,)), ((0.25, 0.4, 0.5, 0.6), (150,), (4,)))
+    runs = Simulation("amp", [sv.AMP(max_steps=effort.pick(40, 100))], where, size, count)
     curves = gather_runs(model, runs, effort, {})
     sizes = {"amp": {"d": list(size), "seeds": list(count)}, "linearised": {"d": [d], "seeds": [seeds]}}
     return dataclasses.replace(Material(values), curves={"theory": theory, **curves}, sizes=sizes)
@@ -116,8 +116,8 @@ ENTRY = Entry(
     id="deep-attention-layers",
     title="Two layers of attention, learned last layer first",
     sources=(sources.TROIANI_SEQUENCE,),
-    shows="Overlaps with the directions of the two layers, errors of the predicted attention matrix, and the thresholds "
-    "of both layers against the strength of the residual connection; two tokens.",
+    shows="Overlaps with the directions of the two layers, errors of the predicted attention matrix, and the "
+    "thresholds of both layers against the strength of the residual connection; two tokens.",
     claims=(
         Claim(
             "last layer, c = 1",
@@ -134,8 +134,8 @@ ENTRY = Entry(
             FIRST,
             sources.TROIANI_SEQUENCE,
             lambda found: found.values["first"],
-            known_wrong="the value here is where small overlaps grow, and no iteration has to be stopped. The cause may be "
-            "that the published iteration adds 0.001 to V and ends while the first layer still grows; a conjecture.",
+            known_wrong="the value here is where small overlaps grow, and no iteration has to be stopped. The cause may "
+            "be that the published iteration adds 0.001 to V and ends while the first layer still grows; a conjecture.",
             second_hand=True,
         ),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from solvable.models.attention.sequence.index import SequenceIndex
 from solvable.models.attention.sequence.model import DeepAttention
 
-__all__ = ["DeepAttention"]
+__all__ = ["DeepAttention", "SequenceIndex"]

@@ -143,10 +143,10 @@ class DeepAttention(TwoSided):
         operator = Dense(data.X.reshape(n * T, d))
         signal = self.signal_side().denoiser(operator)
         if self.directions == 1:
-            return Instance(operator, SignlessOutput(T).denoiser(signless(data.y)), signal, details=_details)
+            return Instance(operator, SignlessOutput(T).denoiser(signless(data.y)), signal, details=run_details)
         channel = self.channel
         output = PosteriorOutput(channel).denoiser(data.y)
-        return Instance(operator, output, signal, self.directions, channel.row_resolution, details=_details)
+        return Instance(operator, output, signal, self.directions, channel.row_resolution, details=run_details)
 
     def scores(self, estimate: np.ndarray, data: SequenceData, rng: np.random.Generator) -> dict[str, Any]:
         """The metrics of a posterior mean, the sign of each direction being that of the truth."""
@@ -212,7 +212,8 @@ def drawn(
     return rng.standard_normal((round(count), tokens, d)) / np.sqrt(d), W
 
 
-def _details(report: Any) -> dict[str, Any]:
+def run_details(report: Any) -> dict[str, Any]:
+    """The overlap that a run believes in."""
     W = report.estimate
     Q = W.T @ W / len(W)
     return {"self_overlap": float(Q[0, 0]) if len(Q) == 1 else Q}
