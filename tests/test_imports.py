@@ -26,6 +26,7 @@ LAYERS = {
     "solvable.models": 5,
     "solvable.verbs": 6,
     "solvable.lab": 7,
+    "solvable.estimators": 7,
     "solvable.cli": 8,
 }
 PUBLIC = [

@@ -168,7 +168,7 @@ _HOMES = {
     "solvable.verbs.thresholds": ("thresholds",),
 }
 _NAMES = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = {name: f"solvable.{name}" for name in ("channels", "priors", "spectra")} | {
+_MODULES = {name: f"solvable.{name}" for name in ("channels", "estimators", "priors", "spectra")} | {
     "losses": "solvable.channels.losses"
 }
 

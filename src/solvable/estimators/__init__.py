@@ -1,0 +1,7 @@
+"""What the theory says to do with one's own data, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from solvable.estimators.lofi import NeuralLoFi
+
+__all__ = ["NeuralLoFi"]
