@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from solvable import channels as channels
+    from solvable import estimators as estimators
     from solvable import priors as priors
     from solvable import spectra as spectra
     from solvable.channels import losses as losses
