@@ -22,7 +22,11 @@ from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
 
 CUBIC, NOISE = "he3(z)/sqrt(6)", 0.1
-LAWS = {"beta = 1": (1.0, math.inf, -0.5), "beta = 3/4": (0.75, math.inf, -1 / 3), "k = 1000": (1.0, 1000, -1.0)}
+LAWS: dict[str, tuple[float, float, float]] = {
+    "beta = 1": (1.0, math.inf, -0.5),
+    "beta = 3/4": (0.75, math.inf, -1 / 3),
+    "k = 1000": (1.0, 1000, -1.0),
+}
 """Exponent, width, and the power of n that the error falls with in the end."""
 FAR = (1e7, 1e8)
 """Where these powers are read off."""
@@ -38,7 +42,7 @@ METRIC = "generalization_error"
 
 def gather(effort: Effort) -> Material:
     values = {
-        "laws": {name: _law(*law[:2], effort.pick(40, 400)) for name, law in LAWS.items()},
+        "laws": {name: _law(beta, k, effort.pick(40, 400)) for name, (beta, k, _) in LAWS.items()},
         "overlaps": _overlaps(effort.pick(60, 1500)),
         "sizes": {alpha: _against_width(alpha, effort.pick(20, 200)) for alpha in TABLE},
         "transition": _transition(),
@@ -90,7 +94,7 @@ def _against_width(alpha: float, count: int) -> dict[str, Any]:
     learned = float(sv.predict(model, sv.BayesOptimal(), alpha=alpha)["effective_width"])
     return {
         "width": widths,
-        "error": np.array([float(error(model, alpha, width)) for width in widths]),
+        "error": np.array([float(error(model, alpha, int(width))) for width in widths]),
         "learned": learned,
     }
 
@@ -116,7 +120,7 @@ def _trained(alpha: float, effort: Effort) -> dict[str, Any]:
         "widths": np.array(widths),
         "runs": runs,
         "theory_widths": fine,
-        "theory": np.array([float(error(model, alpha, width)) for width in fine]),
+        "theory": np.array([float(error(model, alpha, int(width))) for width in fine]),
         "best": float(best[METRIC]),
         "learned": float(best["effective_width"]),
     }
