@@ -103,7 +103,8 @@ ENTRY = Entry(
     title="A spike in a symmetric tensor of order three",
     sources=(sources.LESIEUR, sources.MONTANARI_RICHARD),
     shows="Overlaps of all fixed points against the noise, for a Gaussian spike and one of signs. In the shaded phase "
-    "the spike can be known, but message passing that starts from nothing stays there; runs start close to the truth.",
+    "the spike can be known, but message passing that starts from nothing stays there; runs start close to the truth, "
+    "and near the spinodal some of them lose it at this size.",
     claims=(
         *(_threshold(prior, "spinodal", "spinodal") for prior in PRIORS),
         *(_threshold(prior, "information_theoretic", "information-theoretic noise") for prior in PRIORS),
