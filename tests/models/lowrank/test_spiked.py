@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reference import lowrank_blind as blind
 from reference import lowrank_equations as equations
 from scipy.integrate import quad
 from scipy.optimize import brentq
@@ -129,3 +130,22 @@ def test_runs_agree_with_theory():
         error = found.std(ddof=1) / np.sqrt(len(runs))
         assert abs(found.mean() - overlap(model, **axes)) < 4 * error + 8 / d
         assert all(run.converged for run in runs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "seeds"), [(200, 24), (500, 10)])
+def test_runs_written_from_the_definitions_agree(d, seeds):
+    matrix = sv.SpikedMatrix(1.6, "gauss-bernoulli:0.3")
+    covariance = sv.SpikedCovariance(2.3, latent="gaussian")
+    component = sv.predict(covariance, sv.Spectral(), alpha=0.7)
+    known = [
+        [overlap(matrix), float(sv.predict(matrix, sv.Spectral())["squared_overlap"])],
+        [float(component["squared_overlap"]), float(component["latent_squared_overlap"])],
+    ]
+    runs = [
+        [blind.sparse_matrix_run(d, 1.6, 0.3, seed) for seed in range(seeds)],
+        [blind.covariance_run(d, 0.7, 2.3, seed) for seed in range(seeds)],
+    ]
+    for values, found in zip(known, np.array(runs), strict=True):
+        error = found.std(axis=0, ddof=1) / np.sqrt(seeds)
+        assert np.all(np.abs(found.mean(axis=0) - values) < 4 * error + 4 / d)

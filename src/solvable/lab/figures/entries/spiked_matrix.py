@@ -81,7 +81,7 @@ def _claim(name: str, learner: str, runs: str, snr: float) -> Claim:
 ENTRY = Entry(
     id="spiked-matrix",
     title="A spike of signs in a symmetric matrix of noise",
-    sources=(sources.DESHPANDE, sources.BAIK),
+    sources=(sources.BAIK,),
     shows="The squared overlap with a vector of signs hidden in a matrix: of message passing, which is Bayes-optimal, "
     "and of the leading eigenvector. Both begin at a strength of one.",
     claims=(

@@ -65,12 +65,13 @@ def draw(found: Material, verdicts):
     import matplotlib
 
     with matplotlib.rc_context(plots.STYLE):
-        figure = new_figure(2.0, 1.05)
+        figure = new_figure(2.0, 1.25)
         for ax, prior in zip(figure.subplots(1, 2, sharey=True), PRIORS, strict=True):
             _draw_prior(ax, found, prior)
-            ax.set(title=f"{prior.capitalize()} prior", xlabel=r"noise $\Delta$", xlim=(0.0, 0.36), ylim=(-0.03, 1.05))
+            ax.set_title(f"{prior.capitalize()} prior", pad=12)
+            ax.set(xlabel=r"noise $\Delta$", xlim=(0.0, 0.36), ylim=(-0.03, 1.05))
         figure.axes[0].set_ylabel("overlap $q$")
-        figure.axes[0].legend(loc="lower left")
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
 
 
@@ -86,9 +87,9 @@ def _draw_prior(ax, found: Material, prior: str) -> None:
     draw_theory(ax, optimal[1][~preferred], optimal[0][~preferred], 1, "metastable", linestyle="--")
     draw_theory(ax, noise[: top + 1], q[: top + 1], 2, "unstable", linestyle=":")
     draw_theory(ax, [0.0, information], [0.0, 0.0], 3, "AMP from nothing", linestyle="-.")
-    for place, name in ((information, "information-theoretic"), (spinodal, "spinodal")):
+    for place, name, side in ((information, "information-theoretic", "right"), (spinodal, "spinodal", "left")):
         ax.axvline(place, color="grey", linestyle=":", linewidth=0.9)
-        ax.annotate(name, (place, 0.5), xytext=(2, 0), textcoords="offset points", rotation=90, fontsize=6, va="center")
+        ax.text(place, 1.01, name, transform=ax.get_xaxis_transform(), fontsize=6, ha=side)
     d = found.sizes["informed message passing"]["d"][0]
     draw_runs(ax, NOISES, found.values[prior, "runs"], 0, f"informed AMP, $d = {d}$")
 
@@ -102,7 +103,8 @@ ENTRY = Entry(
     title="A spike in a symmetric tensor of order three",
     sources=(sources.LESIEUR, sources.MONTANARI_RICHARD),
     shows="Overlaps of all fixed points against the noise, for a Gaussian spike and one of signs. In the shaded phase "
-    "the spike can be known, but message passing that starts from nothing stays there; runs start close to the truth.",
+    "the spike can be known, but message passing that starts from nothing stays there; runs start close to the truth, "
+    "and near the spinodal some of them lose it at this size.",
     claims=(
         *(_threshold(prior, "spinodal", "spinodal") for prior in PRIORS),
         *(_threshold(prior, "information_theoretic", "information-theoretic noise") for prior in PRIORS),
