@@ -60,6 +60,7 @@ def test_without_a_step_the_features_are_frozen():
     assert still.edge == pytest.approx(frozen.edge, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_finite_outlier():
     """An even activation varies more along the spike than elsewhere: its slope vanishes where others have theirs."""
     found = spiked("cos(z)", 0.6, 1.0, 5.0, 20.0)

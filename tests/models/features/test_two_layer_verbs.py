@@ -52,7 +52,7 @@ def test_the_best_penalty_and_the_best_step():
         best = sv.optimize(MODEL, learner, alpha=1.2, over=over)
         least = best.prediction[ERROR]
         for factor in (0.9, 1.1):
-            near = sv.predict(MODEL, learner.with_field(over, factor * best.value), alpha=1.2)
+            near = sv.predict(MODEL, learner.with_field(over, factor * float(np.squeeze(best.value))), alpha=1.2)
             assert near[ERROR] > least - 1e-9, over
 
 
