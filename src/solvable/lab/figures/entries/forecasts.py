@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from solvable.lab import plots
-from solvable.lab.figures.curves import in_processes, mean
+from solvable.lab.figures import sources
+from solvable.lab.figures.curves import in_processes
 from solvable.lab.figures.drawing import draw_points, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
+from solvable.lab.figures.estimators import Estimate
 
 SETTINGS = {
     "diabetes": ("ridge", "diabetes, ridge regression"),
@@ -127,13 +129,21 @@ def _claims(name: str) -> list[Claim]:
     def forecast(found: Material) -> float:
         return float(found.values[name]["forecasts"][:, -2].mean()) if name in found.values else np.nan
 
+    def measured(found: Material) -> Estimate:
+        """With the standard errors of both, since the forecasts scatter as well."""
+        if name not in found.values:
+            return Estimate(np.nan, np.nan)
+        parts = found.values[name]["runs"][-2], found.values[name]["forecasts"][:, -2]
+        errors = [part.std(ddof=1) / np.sqrt(len(part)) for part in parts]
+        return Estimate(float(parts[0].mean()), float(np.hypot(*errors)), QUARTERS - 1)
+
     return [
         Claim(
             f"{SETTINGS[name][1]}: error at n = 0.64 of the rows",
             None,
             None,
             forecast,
-            lambda found: mean(found.values[name]["runs"][-2] if name in found.values else [], 0),
+            measured,
         ),
         Claim(f"{SETTINGS[name][1]}: share of intervals that hold", None, None, inside),
     ]
@@ -142,7 +152,7 @@ def _claims(name: str) -> list[Claim]:
 ENTRY = Entry(
     id="forecasts",
     title="Forecasts of learning curves on real data",
-    sources=(),
+    sources=(sources.DEFILIPPIS,),
     shows="The error of ridge regression on data shipped with scikit-learn, forecast from a random quarter of the "
     "rows, with its interval, against the error measured by training on more of them. Labels have variance one.",
     claims=tuple(claim for name in SETTINGS for claim in _claims(name)),

@@ -72,7 +72,9 @@ def draw(found: Material, verdicts):
         right.axvline(best.q, color="0.2", linewidth=0.8, linestyle="--")
         right.text(best.q + 0.015, 0.12, rf"$q^* = {best.q:.3f}$", fontsize=7)
         right.set(xlabel=r"$q$", ylabel=r"$\gamma$ at the best penalty", ylim=(0, 0.85), xlim=(0, MOST))
-        right.legend(loc="lower right", fontsize=6, bbox_to_anchor=(1.0, 0.2))
+        right.legend(
+            loc="lower right", fontsize=6, bbox_to_anchor=(1.0, 0.2), frameon=True, framealpha=1, edgecolor="none"
+        )
     return figure
 
 

@@ -140,9 +140,10 @@ ENTRY = Entry(
     title="Outliers and alignments after two giant steps",
     sources=(sources.MONIRI,),
     shows="Left, the largest singular values of the first layer after two gradient steps with the rates p^a1 and p^a2 "
-    "on the same 3 d samples. Right, the cosine of the directions of the second step with a target of information "
-    "exponent two or three, on the batch of the first step or a fresh one; dotted the closed formula, which is not "
-    "exact.",
+    "on the same 3 d samples, with the scatter of the runs: theory has up to two clear outliers, the others are the "
+    "bulk, which the steps widen at this width. Right, the cosine of the directions of the second step with a target "
+    "of information exponent two or three, on the batch of the first step or a fresh one; dotted the closed formula, "
+    "which is not exact.",
     claims=(
         *(
             Claim(
