@@ -82,7 +82,7 @@ def gather(effort: Effort) -> Material:
             "runs": np.array(runs).T,
             "rows": len(data_of(name)[1]) // 4,
         }
-    return Material(values, sizes={"splits": {"d": [0], "seeds": [splits]}})
+    return Material(values)
 
 
 def draw(found: Material, verdicts):
