@@ -171,3 +171,26 @@ def test_the_report_and_the_figure():
     assert data["word"] == found.word and len(data["checks"]) == 3 and np.all(found.r_squared < 1)
     labels = found.plot().get_legend_handles_labels()[1]
     assert labels == ["95 % interval", "forecast", "120 rows at hand", "measured"]
+
+
+def test_units_do_not_matter():
+    X, y = linear_data(80, 4)
+    plain = sv.forecast(X, y, n=[40, 800])
+    for inputs, labels in ((1.0, 1e130), (1e200, 1e-130), (1e-200, 3.0)):
+        found = sv.forecast(X * inputs, y * labels + 2 * labels, n=[40, 800])
+        for name in ("error", "low", "high", "baseline"):
+            assert getattr(found, name) / labels**2 == pytest.approx(getattr(plain, name), rel=1e-6)
+        assert found.checks[0].measured / labels**2 == pytest.approx(plain.checks[0].measured, rel=1e-6)
+    with pytest.raises(ValueError, match="y has the standard deviation"):
+        sv.forecast(X, y * 1e200, n=[40])
+
+
+@pytest.mark.parametrize("learner", [sv.LinearRidge(), sv.KernelRidge("rbf")], ids=["ridge", "rbf"])
+def test_odd_tables_have_a_forecast(learner):
+    """Rows and columns that occur twice, and more columns than rows."""
+    X, y = linear_data(60, 5)
+    wide = np.random.default_rng(1).standard_normal((60, 150))
+    for inputs, labels in ((np.repeat(X, 2, 0), np.repeat(y, 2)), (np.hstack([X, X]), y), (wide, y)):
+        found = sv.forecast(inputs, labels, learner, n=[20, 60, 600])
+        assert np.all(np.isfinite(found.high)) and np.all((found.low > 0) & (found.low <= found.error))
+        assert np.all(found.error <= found.high)

@@ -218,3 +218,8 @@ def test_curves_and_diagrams():
         MODEL, LEARNER, ("n", np.array([20.0, 40.0])), ("p", np.array([10.0, 30.0])), progress=False
     )
     assert plane.theory("generalization_error").shape[-2:] == (2, 2)
+    laws = sv.phase_diagram(
+        MODEL, LEARNER, ("capacity", np.array([1.2, 2.0])), ("source", np.array([0.3, 0.9])), n=40, p=30, progress=False
+    )
+    error = np.asarray(laws.theory("generalization_error")).reshape(2, 2)
+    assert np.all(np.diff(error, axis=0) < 0) and np.all(np.diff(error, axis=1) < 0)

@@ -7,6 +7,7 @@ import pytest
 
 import solvable as sv
 from solvable.models.features.two_steps.expansion import mean_derivatives
+from solvable.models.features.two_steps.outliers import expected_outliers, measured_outliers
 from solvable.verbs.simulate import simulate_many
 
 THIRD = "sin(2*z) - 4*exp(-1.5)*sin(z)/2"
@@ -179,6 +180,19 @@ def test_runs_tell_the_exact_shift_from_its_mean():
     error = values.std(ddof=1) / 4
     exact, mean = (sv.predict(problem, learner.with_field("shift", s), alpha=3.0) for s in ("exact", "mean"))
     assert abs(values.mean() - exact["alignment_1"]) < 4 * error < abs(values.mean() - mean["alignment_1"])
+
+
+def test_the_outliers_of_a_run_are_those_expected():
+    """An activation of degree two has two of them; what is left are fluctuations of order d^-1/2."""
+    problem, learner = model("tanh(z) + (z**2 - 1)/4", "2*z + z**2/2"), sv.TwoSteps(0.4, 0.3)
+    expected = expected_outliers(problem, learner, 8.0, 300)
+    runs = simulate_many(problem, learner, 300, range(4), alpha=8.0)
+    found = [measured_outliers(run.estimate.first, run.details["truth"], 2) for run in runs]
+    assert len(expected.values) == 2
+    assert np.mean([part.values for part in found], axis=0) == pytest.approx(expected.values, rel=0.1)
+    assert np.mean([part.alignments[0] for part in found]) == pytest.approx(expected.alignments[0], abs=0.03)
+    none = expected_outliers(model("tanh(z)"), sv.TwoSteps(0.0, 0.0), 1.0, 100)
+    assert len(none.values) == 0  # steps of order one with so small slopes leave nothing above the bulk
 
 
 def test_curves_and_diagrams():

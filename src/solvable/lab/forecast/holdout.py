@@ -36,6 +36,11 @@ class Check:
     word: str
     reason: str = ""
 
+    def in_units(self, square: float) -> Check:
+        """The same for labels in another unit, whose square is given."""
+        numbers = {name: square * getattr(self, name) for name in ("forecast", "measured", "standard_error")}
+        return dataclasses.replace(self, **numbers)
+
     def __str__(self) -> str:
         said = f"{self.word} ({self.reason})" if self.reason else self.word
         measured = with_error(self.measured, self.standard_error)

@@ -75,6 +75,9 @@ def _kernel_ridge(
     rows = K.mean(axis=0)
     centred = K - rows - rows[:, None] + rows.mean()
     centred[np.diag_indices_from(centred)] += penalty
-    dual = cho_solve(cho_factor(centred, overwrite_a=True, check_finite=False), labels, check_finite=False)
+    try:
+        dual = cho_solve(cho_factor(centred, check_finite=False), labels, check_finite=False)
+    except np.linalg.LinAlgError:  # rows that are equal, and next to no penalty
+        dual = np.linalg.lstsq(centred, labels, rcond=None)[0]
     # The dual sums to zero, so that only the means over the training rows of the kernel at a new row count.
     return k @ dual - rows @ dual

@@ -30,6 +30,8 @@ MISS = 0.05
 """The chance that an error lies outside of its interval."""
 FARTHEST = 1000
 """How many times the samples there are a forecast may go."""
+SMALLEST = 1e-140
+"""Labels of a standard deviation below this, or above its inverse, are refused."""
 MOST = 1200
 """Rows that a kernel uses unless told: its matrix is decomposed in a time that grows with their cube."""
 
@@ -133,6 +135,8 @@ def forecast_table(
         X, y = X[kept], y[kept]
     count = len(y)
     sizes = _sizes(n, count)
+    unit = _unit(y)
+    y = (y - y.mean()) / unit  # so that the squares of very large or small labels are numbers
     samples = Samples(X, y, learner)
     penalty = None if learner.penalty == BEST else float(learner.penalty)
     whole = samples.estimate(np.arange(count))
@@ -149,6 +153,7 @@ def forecast_table(
         tested = (count // 4, count // 2, count - math.ceil(count / 4))
         penalties = {size: fit_of(whole, size, samples.p, penalty).penalty for size in tested}
         checks = hold_out(samples, penalties, rng)
+    error = unit**2 * error
     return Forecast(
         n=sizes,
         error=error,
@@ -158,9 +163,18 @@ def forecast_table(
         rows=count,
         columns=X.shape[1],
         learner=learner,
-        baseline=float(np.var(y)),
-        checks=checks,
+        baseline=unit**2,
+        checks=tuple(check.in_units(unit**2) for check in checks),
     )
+
+
+def _unit(y: np.ndarray) -> float:
+    """The standard deviation of the labels, if its square is a number."""
+    largest = np.abs(y - y.mean()).max()
+    unit = float(largest * np.std((y - y.mean()) / largest))
+    if not SMALLEST < unit < 1 / SMALLEST:
+        raise ValueError(f"y has the standard deviation {unit:.3g}, too small or large to be squared: change its unit.")
+    return unit
 
 
 def _learner(learner: Any, p: Any) -> LinearRidge | KernelRidge:

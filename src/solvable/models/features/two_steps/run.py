@@ -40,13 +40,6 @@ class Fitted(NamedTuple):
         return min(max(float(self.direction @ theta) / length, -1.0), 1.0)
 
 
-class Outliers(NamedTuple):
-    """The largest singular values of the first layer, and |cosine| of their right vectors with the target."""
-
-    values: np.ndarray
-    alignments: np.ndarray
-
-
 @simulation(TwoLayer, TwoSteps, references=("moniri2026two",))
 def run_two_steps(model: TwoLayer, learner: TwoSteps, data: Data, rng: np.random.Generator) -> Outcome:
     """Two steps from rows on the sphere and a Gaussian second layer."""
@@ -67,17 +60,11 @@ def run_two_steps(model: TwoLayer, learner: TwoSteps, data: Data, rng: np.random
     share = _share(np.array(span), theta) if span else 0.0
     metrics |= {"squared_overlap": share, "cosine": math.sqrt(share)}
     return Outcome(
-        metrics, Network(W, a), True, details={"first": first, **{f"direction_{k}": found[k].direction for k in found}}
+        metrics,
+        Network(W, a),
+        True,
+        details={"truth": theta, "first": first, **{f"direction_{k}": found[k].direction for k in found}},
     )
-
-
-def outliers(W: np.ndarray, theta: np.ndarray, count: int) -> Outliers:
-    """The largest singular values of a first layer, as many as are asked for, from its d x d Gram matrix."""
-    from scipy.linalg import eigh  # loaded when needed: it takes long to import
-
-    d = W.shape[1]
-    values, vectors = eigh(W.T @ W, subset_by_index=(d - count, d - 1))
-    return Outliers(np.sqrt(values[::-1]), np.abs(theta @ vectors[:, ::-1]))
 
 
 def _rows(model: TwoLayer, learner: TwoSteps, W: np.ndarray, a: np.ndarray, X: np.ndarray, y: np.ndarray) -> np.ndarray:
