@@ -134,8 +134,8 @@ ENTRY = Entry(
             FIRST,
             sources.TROIANI_SEQUENCE,
             lambda found: found.values["first"],
-            known_wrong="the value here is where small overlaps grow, and no iteration has to be stopped. The cause may "
-            "be that the published iteration adds 0.001 to V and ends while the first layer still grows; a conjecture.",
+            known_wrong="the value here is where small overlaps grow, and no iteration has to be stopped. The cause "
+            "may be that the published iteration adds 0.001 to V and stops while the first layer grows: a conjecture.",
             second_hand=True,
         ),
     ),
