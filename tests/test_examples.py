@@ -58,3 +58,12 @@ def test_message_passing_agrees_with_theory(absolute):
     low = [sv.simulate(absolute, sv.AMP(), alpha=0.3, d=60, seed=seed)["overlap"] for seed in range(8)]
     theory = sv.predict(absolute, sv.AMP(), alpha=0.3)["overlap"]
     assert np.mean(low) == pytest.approx(theory, abs=4 * np.std(low, ddof=1) / np.sqrt(8))
+
+
+def test_layers_trained_on_tokens_are_compared_with_their_end():
+    spec = importlib.util.spec_from_file_location("layer_similarity", EXAMPLES / "layer_similarity.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = module.main(epochs=2)
+    assert len(found) == 2 and all(len(S) == 3 and S[-1] == pytest.approx(1) and (S <= 1 + 1e-9).all() for S in found)

@@ -28,13 +28,14 @@ def gather(effort: Effort) -> Material:
     from solvable.models.attention.sequence.growth import measured_growth
 
     values: dict = {}
-    d, seeds = effort.pick(200, 800), effort.pick(3, 4)
+    d, seeds = effort.pick(200, 600), effort.pick(3, 6)
     for T in TOKENS:
         model = sv.DeepAttention(1, T, tied=False)
         values["untied", T] = sv.thresholds(model)["weak_recovery"]
         values["tied", T] = sv.thresholds(sv.DeepAttention(1, T))["weak_recovery"]
         alpha = np.array([3.0, 4.0, 5.0]) * closed(T)
-        grown = [[measured_growth(model, float(a), d, seed) for seed in range(seeds)] for a in alpha]
+        # A data set of its own for each run: those of one seed at two alpha would share samples.
+        grown = [[measured_growth(model, a, d, seeds * k + s) for s in range(seeds)] for k, a in enumerate(alpha)]
         values["runs", T] = growth_onset(Runs(d, alpha, np.array(grown)))
     return Material(values, sizes={"linearised": {"d": [d], "seeds": [seeds]}})
 

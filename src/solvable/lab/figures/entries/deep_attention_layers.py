@@ -56,7 +56,7 @@ def gather(effort: Effort) -> Material:
     values["firsts"] = np.array([values["first"], *(thresholds(c, at[c])[1] for c in some)])
     d, seeds = effort.pick((150, 2), (800, 6))
     grid = np.array([0.5, 0.65, 0.8])
-    grown = [[measured_growth(model, float(a), d, seed) for seed in range(seeds)] for a in grid]
+    grown = [[measured_growth(model, a, d, seeds * k + s) for s in range(seeds)] for k, a in enumerate(grid)]
     values["grown"] = growth_onset(Runs(d, grid, np.array(grown)))
     alpha = np.array(effort.pick((0.1, 0.3, 0.5), (0.1, 0.185, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)))
     theory = learning_curve(model, [sv.AMP()], alpha=alpha, progress=effort.progress)
@@ -134,8 +134,8 @@ ENTRY = Entry(
             FIRST,
             sources.TROIANI_SEQUENCE,
             lambda found: found.values["first"],
-            known_wrong="the value here is where small overlaps grow, and no iteration has to be stopped. The cause may "
-            "be that the published iteration adds 0.001 to V and ends while the first layer still grows; a conjecture.",
+            known_wrong="the value here is where small overlaps grow, and no iteration has to be stopped. The cause "
+            "may be that the published iteration adds 0.001 to V and stops while the first layer grows: a conjecture.",
             second_hand=True,
         ),
     ),
