@@ -38,15 +38,19 @@ from solvable.engine.solvers.base import FixedPoints, Thresholds
 from solvable.engine.token_pairs import OrderedPairs, TokenPairs, pairs
 from solvable.engine.two_sided import Instance, TwoSided
 from solvable.models.attention.indexed.hardmax import HardmaxLabels, HardmaxOutput, sample_information
+from solvable.models.attention.indexed.hardmax_many import ManyHardmaxLabels, ManyHardmaxOutput, labels_of
 from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible, visible_of_row
 from solvable.spectra import MarchenkoPastur
 
 OUTPUTS = ("softmax", "hardmax")
+MOST_HARDMAX = 4
+"""Tokens up to which the information of hardmax labels is tabulated."""
 
 
 class AttentionData(NamedTuple):
     """Tokens `X` (n, T, d); labels `y`: for softmax the logarithms of the attention matrices (n, T, T), for hardmax the
-    signs of $h_{11} - h_{12}$ and $h_{22} - h_{12}$ (n, 2); and `truth`, S (d x d), for scoring."""
+    signs of $h_{11} - h_{12}$ and $h_{22} - h_{12}$ (n, 2), or with more tokens the numbers of the largest scores
+    (n, T); and `truth`, S (d x d), for scoring."""
 
     X: np.ndarray
     y: np.ndarray
@@ -59,7 +63,7 @@ class AttentionIndexed(TwoSided):
     - `rho`: rank of the layer over the dimension, p/d.
     - `tokens`: the number T of tokens of a sample, at least 2.
     - `output`: `"softmax"` for $softmax(\beta h)$, row by row, or `"hardmax"` for the token with the largest score in
-      each row (T = 2).
+      each row (T = 2 in closed form, T = 3 and 4 by a sampled table).
     - `beta`: the inverse temperature of the softmax, which does not change what can be learned.
     - `tied`: whether keys and queries are the same; if not, $S = U V^T/\sqrt{pd}$ of two independent layers (softmax).
     """
@@ -85,8 +89,8 @@ class AttentionIndexed(TwoSided):
         self.tokens = check_count("tokens", tokens, least=2)
         if output not in OUTPUTS:
             raise bad_parameter("output", output, " or ".join(repr(name) for name in OUTPUTS))
-        if output == "hardmax" and self.tokens > 2:
-            raise bad_parameter("tokens", tokens, "2 for hardmax")
+        if output == "hardmax" and self.tokens > MOST_HARDMAX:
+            raise bad_parameter("tokens", tokens, f"2 to {MOST_HARDMAX} for hardmax")
         if not isinstance(tied, bool) or (output == "hardmax" and not tied):
             raise bad_parameter("tied", tied, "True for hardmax" if output == "hardmax" else "True or False")
         self.output, self.tied = output, tied
@@ -111,7 +115,9 @@ class AttentionIndexed(TwoSided):
         return EigenvalueSignal(MarchenkoPastur(self.rho)) if self.tied else SingularValueSignal(float(self.rho), 1.0)
 
     def output_side(self) -> BayesOutput:
-        return GaussianOutput(0.0) if self.output == "softmax" else HardmaxOutput(float(self.rho))
+        if self.output == "softmax":
+            return GaussianOutput(0.0)
+        return HardmaxOutput(float(self.rho)) if self.tokens == 2 else ManyHardmaxOutput(float(self.rho), self.tokens)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         V, qhat, error = points.variance[:, 0, 0], points.field[:, 0, 0], points.uncertainty
@@ -143,6 +149,8 @@ class AttentionIndexed(TwoSided):
         h = scores(X, S) if self.tied else np.matmul(X @ S, X.transpose(0, 2, 1)) / math.sqrt(d)
         if self.output == "softmax":
             return AttentionData(X, log_softmax(float(self.beta) * h), S)
+        if T > 2:
+            return AttentionData(X, labels_of(h), S)
         return AttentionData(X, np.sign(np.stack([h[:, 0, 0], h[:, 1, 1]], 1) - h[:, 0, 1:]), S)
 
     def instance(self, data: AttentionData) -> Instance:
@@ -160,7 +168,8 @@ class AttentionIndexed(TwoSided):
             y = (measurements(data.y, float(self.beta)).reshape(-1, 1) - always) / unit
             output = GaussianLabels(y, 0.0, scattered=True)
         else:
-            output = HardmaxLabels(data.y, always / unit)
+            labels = HardmaxLabels if self.tokens == 2 else ManyHardmaxLabels
+            output = labels(data.y, always / unit)
 
         def details(report: AMPReport) -> dict[str, Any]:
             return {"effective_noise": denoiser.effective_noise(float(report.A[0, 0]))}
@@ -213,4 +222,9 @@ def attention_thresholds(model: AttentionIndexed) -> Thresholds:
     if model.output == "softmax":
         count = model.measurements * (2 if model.tied else 1)
         return Thresholds(strong_recovery=model.signal_side().dimension / count, narrow_weak_recovery=rho / count)
-    return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))
+    if model.tokens == 2:
+        return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))
+    J, error = ManyHardmaxOutput(rho, model.tokens).at_nothing()
+    narrow = float(rho / (2 * J))
+    errors = {"narrow_weak_recovery": float(narrow * error / J)}
+    return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=narrow, errors=errors)
