@@ -282,6 +282,12 @@ BIBLIOGRAPHY = {
         2020,
         "ICML, arXiv:2002.09339",
     ),
+    "geweke1991efficient": Publication(
+        "J. Geweke",
+        "Efficient simulation from the multivariate normal and Student-t distributions subject to linear constraints",
+        1991,
+        "Computing Science and Statistics: Proceedings of the 23rd Symposium on the Interface, 571",
+    ),
     "ghorbani2021linearized": Publication(
         "Ghorbani, Mei, Misiakiewicz, Montanari",
         "Linearized two-layers neural networks in high dimension",

@@ -167,6 +167,10 @@ class BayesOutput(Output):
     def information(self, V: Any) -> Any:
         r"""$E[g g^T]$ at covariances V (..., r, r), with $g = \nabla_\omega \log Z$."""
 
+    def information_error(self, V: Any) -> Any:
+        """The estimated relative error of the information of one projection, elementwise."""
+        return np.zeros(np.shape(V))
+
 
 class BayesSignal(Signal):
     r"""Weights found by their posterior mean under the true law, in one direction or several alike.

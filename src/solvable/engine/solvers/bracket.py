@@ -108,18 +108,18 @@ class Bracket(Solver):
         )
         V, error = found
         residual = np.abs(root.value)
-        # An error of V moves the solution, and V with it: in all by the error over the slope of the excess.
-        error = (error + (residual + _ROUNDING) * V) / self._slope(root.x)
+        # An error of V moves the solution, and V with it: in all by the error over the slope of the excess. One of the
+        # information moves log qhat, and V along mmse.
+        slope, fall = self._slopes(root.x)
+        error = (error + (residual + _ROUNDING) * V + fall * self.output.information_error(V)) / slope
         return np.exp(root.x), V, error, residual, evaluations
 
-    def _slope(self, log_qhat: np.ndarray) -> np.ndarray:
-        """The derivative of the excess in log qhat, between 0 at a threshold and 1."""
-
-        def log_information(shift: float) -> np.ndarray:
-            V = self.signal.measured(np.exp(log_qhat + shift))[0]
-            return np.log(self._information(np.maximum(V, _NOTHING)))
-
-        return np.clip(1 - (log_information(_SHIFT) - log_information(-_SHIFT)) / (2 * _SHIFT), _FLATTEST, 1.0)
+    def _slopes(self, log_qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The derivative of the excess in log qhat, between 0 at a threshold and 1, and that of -mmse."""
+        up, down = (self.signal.measured(np.exp(log_qhat + shift))[0] for shift in (_SHIFT, -_SHIFT))
+        change = [np.log(self._information(np.maximum(V, _NOTHING))) for V in (up, down)]
+        slope = np.clip(1 - (change[0] - change[1]) / (2 * _SHIFT), _FLATTEST, 1.0)
+        return slope, np.maximum(down - up, 0.0) / (2 * _SHIFT)
 
     def _bracket(
         self, gain: np.ndarray, excess: Callable[[np.ndarray, np.ndarray], np.ndarray]

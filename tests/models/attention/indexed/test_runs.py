@@ -78,6 +78,7 @@ def test_a_run_of_each_kind_finds_something():
     for model, alpha in (
         (sv.AttentionIndexed(0.5, 3, beta=2.0), 0.045),
         (sv.AttentionIndexed(0.5, 2, "hardmax"), 0.45),
+        (sv.AttentionIndexed(0.5, 3, "hardmax"), 0.2),
         (sv.AttentionIndexed(0.5, 2, tied=False), 0.3),
     ):
         learner = sv.AMP(max_steps=12)
@@ -91,6 +92,7 @@ CASES = {
     "softmax": (sv.AttentionIndexed(0.5, 2), 0.1),
     "three tokens": (sv.AttentionIndexed(0.5, 3), 0.04),
     "hardmax": (sv.AttentionIndexed(0.5, 2, "hardmax"), 0.458),
+    "hardmax of three": (sv.AttentionIndexed(0.5, 3, "hardmax"), 0.2),
     "untied": (sv.AttentionIndexed(0.5, 2, tied=False), 0.3),
 }
 

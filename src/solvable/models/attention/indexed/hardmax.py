@@ -55,7 +55,7 @@ class HardmaxOutput(BayesOutput):
         # Beyond the table only labels next to a tie inform, a share of sqrt(V / q) of them.
         return np.exp(_table()[0](np.minimum(x, _EDGES[-1])) - np.maximum(x - _EDGES[-1], 0.0) / 2) / V
 
-    def relative_error(self, V: Any) -> np.ndarray:
+    def information_error(self, V: Any) -> np.ndarray:
         """That of the information, estimated by a coarser rule and the truncation of the table."""
         log_J, probes, error = _table()
         x = np.minimum(np.log1p(self._ratio(np.asarray(V, float))), _EDGES[-1])

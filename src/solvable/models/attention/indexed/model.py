@@ -38,15 +38,21 @@ from solvable.engine.solvers.base import FixedPoints, Thresholds
 from solvable.engine.token_pairs import OrderedPairs, TokenPairs, pairs
 from solvable.engine.two_sided import Instance, TwoSided
 from solvable.models.attention.indexed.hardmax import HardmaxLabels, HardmaxOutput, sample_information
+from solvable.models.attention.indexed.hardmax_many import ManyHardmaxLabels, ManyHardmaxOutput, labels_of
+from solvable.models.attention.indexed.sampled import Function, SampledLabels, SampledOutput
+from solvable.models.attention.indexed.sampled import labels_of as labels_by
 from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible, visible_of_row
 from solvable.spectra import MarchenkoPastur
 
 OUTPUTS = ("softmax", "hardmax")
+MOST_HARDMAX = 4
+"""Tokens up to which the information of hardmax labels is tabulated."""
 
 
 class AttentionData(NamedTuple):
     """Tokens `X` (n, T, d); labels `y`: for softmax the logarithms of the attention matrices (n, T, T), for hardmax the
-    signs of $h_{11} - h_{12}$ and $h_{22} - h_{12}$ (n, 2); and `truth`, S (d x d), for scoring."""
+    signs of $h_{11} - h_{12}$ and $h_{22} - h_{12}$ (n, 2), or with more tokens the numbers of the largest scores
+    (n, T), for a function its values (n, k); and `truth`, S (d x d), for scoring."""
 
     X: np.ndarray
     y: np.ndarray
@@ -59,7 +65,10 @@ class AttentionIndexed(TwoSided):
     - `rho`: rank of the layer over the dimension, p/d.
     - `tokens`: the number T of tokens of a sample, at least 2.
     - `output`: `"softmax"` for $softmax(\beta h)$, row by row, or `"hardmax"` for the token with the largest score in
-      each row (T = 2).
+      each row (T = 2 in closed form, T = 3 and 4 by a sampled table).
+      Or a function that maps scores (n, T, T) to n labels, each a number or an array, through a sampled channel.
+    - `noise`: the variance of Gaussian noise on each number of a label, for an `output` that is a function; without
+      noise its labels must be of a few values.
     - `beta`: the inverse temperature of the softmax, which does not change what can be learned.
     - `tied`: whether keys and queries are the same; if not, $S = U V^T/\sqrt{pd}$ of two independent layers (softmax).
     """
@@ -76,19 +85,32 @@ class AttentionIndexed(TwoSided):
 
     rho: float
     tokens: int = eqx.field(static=True)
-    output: str = eqx.field(static=True)
+    output: str | Function = eqx.field(static=True)
     beta: float
     tied: bool = eqx.field(static=True)
+    noise: float
 
-    def __init__(self, rho: float, tokens: int, output: str = "softmax", beta: float = 1.0, tied: bool = True):
+    def __init__(
+        self,
+        rho: float,
+        tokens: int,
+        output: str | Function = "softmax",
+        beta: float = 1.0,
+        tied: bool = True,
+        noise: float = 0.0,
+    ):
         self.rho = real_number("rho", rho, "a positive number, the rank over the dimension", lambda x: x > 0)
         self.tokens = check_count("tokens", tokens, least=2)
-        if output not in OUTPUTS:
-            raise bad_parameter("output", output, " or ".join(repr(name) for name in OUTPUTS))
-        if output == "hardmax" and self.tokens > 2:
-            raise bad_parameter("tokens", tokens, "2 for hardmax")
-        if not isinstance(tied, bool) or (output == "hardmax" and not tied):
-            raise bad_parameter("tied", tied, "True for hardmax" if output == "hardmax" else "True or False")
+        if output not in OUTPUTS and not callable(output):
+            names = ", ".join(repr(name) for name in OUTPUTS)
+            raise bad_parameter("output", output, f"{names} or a function of the scores")
+        if output == "hardmax" and self.tokens > MOST_HARDMAX:
+            raise bad_parameter("tokens", tokens, f"2 to {MOST_HARDMAX} for hardmax")
+        if not isinstance(tied, bool) or (output != "softmax" and not tied):
+            raise bad_parameter("tied", tied, "True or False for softmax, True for other outputs")
+        self.noise = real_number("noise", noise, "a number that is not negative", lambda x: x >= 0)
+        if isinstance(output, str) and self.noise > 0:
+            raise bad_parameter("noise", noise, f"0 for {output}")
         self.output, self.tied = output, tied
         self.beta = real_number("beta", beta, "a positive number", lambda x: x > 0)
 
@@ -111,7 +133,11 @@ class AttentionIndexed(TwoSided):
         return EigenvalueSignal(MarchenkoPastur(self.rho)) if self.tied else SingularValueSignal(float(self.rho), 1.0)
 
     def output_side(self) -> BayesOutput:
-        return GaussianOutput(0.0) if self.output == "softmax" else HardmaxOutput(float(self.rho))
+        if self.output == "softmax":
+            return GaussianOutput(0.0)
+        if callable(self.output):
+            return SampledOutput(self.output, self.tokens, float(self.rho), float(self.noise))
+        return HardmaxOutput(float(self.rho)) if self.tokens == 2 else ManyHardmaxOutput(float(self.rho), self.tokens)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         V, qhat, error = points.variance[:, 0, 0], points.field[:, 0, 0], points.uncertainty
@@ -143,6 +169,12 @@ class AttentionIndexed(TwoSided):
         h = scores(X, S) if self.tied else np.matmul(X @ S, X.transpose(0, 2, 1)) / math.sqrt(d)
         if self.output == "softmax":
             return AttentionData(X, log_softmax(float(self.beta) * h), S)
+        if callable(self.output):
+            first, second, _ = pairs(T)
+            y = labels_by(self.output, h[:, first, second], T)
+            return AttentionData(X, y + math.sqrt(float(self.noise)) * rng.standard_normal(y.shape), S)
+        if T > 2:
+            return AttentionData(X, labels_of(h), S)
         return AttentionData(X, np.sign(np.stack([h[:, 0, 0], h[:, 1, 1]], 1) - h[:, 0, 1:]), S)
 
     def instance(self, data: AttentionData) -> Instance:
@@ -159,8 +191,11 @@ class AttentionIndexed(TwoSided):
         if linear:
             y = (measurements(data.y, float(self.beta)).reshape(-1, 1) - always) / unit
             output = GaussianLabels(y, 0.0, scattered=True)
+        elif callable(self.output):
+            output = SampledLabels(self.output_side(), data.y, always / unit)  # pyright: ignore[reportArgumentType]
         else:
-            output = HardmaxLabels(data.y, always / unit)
+            labels = HardmaxLabels if self.tokens == 2 else ManyHardmaxLabels
+            output = labels(data.y, always / unit)
 
         def details(report: AMPReport) -> dict[str, Any]:
             return {"effective_noise": denoiser.effective_noise(float(report.A[0, 0]))}
@@ -213,4 +248,12 @@ def attention_thresholds(model: AttentionIndexed) -> Thresholds:
     if model.output == "softmax":
         count = model.measurements * (2 if model.tied else 1)
         return Thresholds(strong_recovery=model.signal_side().dimension / count, narrow_weak_recovery=rho / count)
-    return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))
+    if callable(model.output):
+        side = SampledOutput(model.output, model.tokens, rho, float(model.noise))
+        return side.narrow_threshold(rho)
+    if model.tokens == 2:
+        return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))
+    J, error = ManyHardmaxOutput(rho, model.tokens).at_nothing()
+    narrow = float(rho / (2 * J))
+    errors = {"narrow_weak_recovery": float(narrow * error / J)}
+    return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=narrow, errors=errors)

@@ -1,0 +1,88 @@
+"""Attention layers of rank d/2 with tied and with untied keys and queries, learned from softmax attention matrices.
+
+Untied, a label is T (T - 1) measurements of a matrix of d^2 unknowns; tied, T (T + 1)/2 - 1 of one of d^2/2.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from solvable.lab import plots
+from solvable.lab.figures import sources
+from solvable.lab.figures.curves import Simulation, gather_curves, gather_runs, largest, mean, metric_of_run
+from solvable.lab.figures.drawing import PER_SQUARE, draw_runs, draw_theory, new_figure
+from solvable.lab.figures.entry import Claim, Effort, Entry, Material
+
+RHO = 0.5
+METRIC = "estimation_error"
+RECOVERY = "strong_recovery"
+PLACES = (0.2, 0.3)
+
+
+def gather(effort: Effort) -> Material:
+    import solvable as sv
+
+    tied, untied = sv.AttentionIndexed(RHO, 2), sv.AttentionIndexed(RHO, 2, tied=False)
+    size, seeds = effort.pick((24,), (60,)), effort.pick((3,), (4,))
+    alpha = np.linspace(0.005, 0.42, effort.pick(15, 84))
+    runs = [Simulation("untied", [sv.AMP()], effort.pick((0.1, 0.3), (0.1, 0.2, 0.25, 0.3, 0.35)), size, seeds)]
+    found = gather_curves(untied, [sv.BayesOptimal()], alpha, runs, effort, [RECOVERY])
+    more = gather_runs(
+        tied, Simulation("tied", [sv.AMP()], effort.pick((0.1, 0.15), (0.05, 0.1, 0.13, 0.16)), size, seeds), effort, {}
+    )
+    at = {str(place): float(sv.predict(untied, sv.BayesOptimal(), alpha=place)[METRIC]) for place in PLACES}
+    d = effort.pick(30, 80)
+    checked = {
+        str(place): [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(effort.pick(4, 8))]
+        for place in PLACES
+    }
+    values = {**found.values, "at": at, "checked": checked, "d": d}
+    values["tied"] = sv.predict(tied, sv.BayesOptimal(), alpha=alpha)[METRIC]
+    sizes = {**found.sizes, "tied": {"d": list(size), "seeds": list(seeds)}}
+    return dataclasses.replace(found, curves={**found.curves, **more}, values=values, sizes=sizes)
+
+
+def draw(found: Material, verdicts):
+    import matplotlib
+
+    with matplotlib.rc_context(plots.STYLE):
+        figure = new_figure()
+        ax = figure.add_subplot()
+        theory = found.curves["theory"].theory(METRIC).isel(learner=0)
+        draw_theory(ax, theory["alpha"], theory, 0, "untied, Bayes optimal")
+        draw_theory(ax, theory["alpha"], found.values["tied"], 1, "tied, Bayes optimal")
+        for number, name in enumerate(("untied", "tied")):
+            curve = largest(found, name)
+            values = curve.simulation(METRIC).isel(learner=0).transpose("alpha", "seed")
+            draw_runs(ax, values["alpha"], values, number, f"message passing, $d = {curve.sizes[0]}$")
+        ax.set_xlabel(PER_SQUARE)
+        ax.set_ylabel("estimation error")
+        ax.legend()
+    return figure
+
+
+def _at(place: float) -> Claim:
+    return Claim(
+        f"error at alpha = {place}",
+        None,
+        None,
+        lambda found: found.values["at"][str(place)],
+        lambda found: mean(found.values["checked"][str(place)], found.values["d"]),
+    )
+
+
+ENTRY = Entry(
+    id="aim-untied",
+    title="Attention layers with tied and untied keys and queries",
+    sources=(sources.BONCORAGLIO,),
+    shows="The error of a layer of rank d/2 learned from attention matrices of two tokens, with one layer for keys and "
+    "queries or two: Bayes-optimal, and of message passing.",
+    claims=(
+        Claim("exact recovery, untied", None, None, lambda found: found.values[RECOVERY]),
+        *(_at(place) for place in PLACES),
+    ),
+    gather=gather,
+    draw=draw,
+)
