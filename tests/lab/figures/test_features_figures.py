@@ -7,6 +7,7 @@ import pytest
 from solvable.lab.figures.registry import all_entries
 from solvable.lab.figures.run import reproduce
 from solvable.lab.figures.verdict import AGREES, COMPUTED
+from solvable.lab.verdict import TOO_FEW
 
 WANTED = (
     "feature-spectrum",
