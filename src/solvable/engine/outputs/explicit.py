@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,12 +135,17 @@ class LatentOutput(ExplicitOutput):
     def gain_weak(self) -> float:
         return 1 / self.snr**2 if self.snr > 0 else float("inf")
 
+    @functools.cached_property
+    def _functions(self) -> tuple[Callable[..., Any], ...]:
+        # Taking a method off an equinox module costs more than a small method itself: do it once.
+        return self.prior.overlap, self.prior.potential
+
     def log_information(self, t: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            return np.log(self.snr * self.prior.overlap(self.snr * expit(np.asarray(t, float))))
+            return np.log(self.snr * self._functions[0](self.snr * expit(np.asarray(t, float))))
 
     def entropy(self, t: np.ndarray | float) -> np.ndarray:
-        return self.prior.potential(self.snr * expit(np.asarray(t, float)))
+        return self._functions[1](self.snr * expit(np.asarray(t, float)))
 
     def denoiser(self, y: Any = None) -> LatentDenoiser:
         return LatentDenoiser(self.prior, self.snr)
