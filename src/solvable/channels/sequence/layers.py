@@ -124,7 +124,8 @@ class LayersChannel(SequenceChannel):
         with jax.enable_x64(True):
             fixed = [jnp.asarray(part) for part in constants]
             found = in_batches(lambda *rows: program(*fixed, *rows), shown, Omega, batch=_ROWS, alone=False)
-        return _assembled(*found, T, early)
+        top, even, odd = found
+        return _assembled(top, even, odd, T, early)
 
     def _nodes(self, V_early: np.ndarray, V_left: float, draw: int, fineness: float) -> tuple[np.ndarray, np.ndarray]:
         """Nodes (T, L - 1, k) of N(0, I), and the logarithms of their weights."""

@@ -75,6 +75,6 @@ def test_runs_of_two_layers_agree_with_theory_at_two_sizes():
         assert abs(found.mean() - theory["overlap_2"]) < 4 * error + 12 / d
 
 
-def test_a_sweep_goes_over_the_residual():
+def test_a_learning_curve_is_zero_below_the_threshold():
     curve = sv.learning_curve(sv.DeepAttention(2, 2), [sv.AMP()], alpha=[0.1, 0.15], progress=False)
     assert not curve.theory("overlap_2").values.any()

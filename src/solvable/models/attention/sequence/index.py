@@ -149,7 +149,7 @@ def _solver(channel: FunctionChannel) -> Continuation:
 
 @functools.lru_cache(maxsize=64)
 def _channel(target: Any, tokens: int, projections: int, noise: float) -> FunctionChannel:
-    function = target if callable(target) else functools.partial(_value, parse_tokens(target, tokens))
+    function: Any = target if callable(target) else functools.partial(_value, parse_tokens(target, tokens))
     return FunctionChannel(function, target, tokens, projections, noise)
 
 

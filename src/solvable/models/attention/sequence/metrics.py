@@ -61,7 +61,7 @@ def label_errors(labels: Labels, tokens: int, V: np.ndarray) -> tuple[float, flo
 
 
 @functools.lru_cache(maxsize=512)
-def _label_errors(labels: Labels, tokens: int, r: int, entries: tuple[float, ...]) -> tuple[float, ...]:
+def _label_errors(labels: Labels, tokens: int, r: int, entries: tuple[float, ...]) -> tuple[float, float, float, float]:
     V = np.array(entries).reshape(r, r)
     v, u = np.linalg.eigh(V)
     known, left = ((u * np.sqrt(np.clip(part, 0.0, 1.0))) @ u.T for part in (1 - v, v))
