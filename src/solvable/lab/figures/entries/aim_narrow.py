@@ -45,8 +45,15 @@ def draw(found: Material, verdicts):
             for output, line in zip(OUTPUTS, ("-", "--"), strict=True):
                 curve = found.values[f"{output} {tokens}"]
                 draw_theory(ax, curve["ratio"], curve["error"], number, f"{output}, $T = {tokens}$", linestyle=line)
-                ax.plot(curve["threshold"], 0.02, "^", color=f"C{number}", fillstyle="full" if line == "-" else "none")
+                ax.plot(
+                    curve["threshold"],
+                    0.02,
+                    "^",
+                    color=plots.COLORS[number],
+                    fillstyle="full" if line == "-" else "none",
+                )
         ax.set_xscale("log")
+        ax.set_xlim(0.02, 1.5)
         ax.set_xlabel(r"$\alpha/\rho$, with $\alpha = n/d^2$; triangles: thresholds as $\rho \to 0$")
         ax.set_ylabel(rf"estimation error, $\rho = {RHO}$")
         ax.legend()

@@ -33,13 +33,14 @@ def gather(effort: Effort) -> Material:
         tied, Simulation("tied", [sv.AMP()], effort.pick((0.1, 0.15), (0.05, 0.1, 0.13, 0.16)), size, seeds), effort, {}
     )
     at = {str(place): float(sv.predict(untied, sv.BayesOptimal(), alpha=place)[METRIC]) for place in PLACES}
-    d = effort.pick(30, 80)
+    d = effort.pick(30, 60)
     checked = {
-        str(place): [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(effort.pick(4, 8))]
+        str(place): [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(effort.pick(4, 6))]
         for place in PLACES
     }
     values = {**found.values, "at": at, "checked": checked, "d": d}
-    values["tied"] = sv.predict(tied, sv.BayesOptimal(), alpha=alpha)[METRIC]
+    at_all = found.curves["theory"].dataset["alpha"].values
+    values["tied"] = sv.predict(tied, sv.BayesOptimal(), alpha=at_all)[METRIC]
     sizes = {**found.sizes, "tied": {"d": list(size), "seeds": list(seeds)}}
     return dataclasses.replace(found, curves={**found.curves, **more}, values=values, sizes=sizes)
 

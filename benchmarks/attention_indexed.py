@@ -1,0 +1,84 @@
+"""Attention-indexed models: a step of message passing as a multiple of its bare parts, and warm predictions.
+
+The bare parts are the two products of all tokens with a d x d matrix, those with the other tokens of a sample, and one
+eigendecomposition. Parts are timed in turn and the median ratio of neighbouring blocks is reported. Run it with one
+BLAS thread (OPENBLAS_NUM_THREADS=1).
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import solvable as sv
+from solvable.engine.amp import amp
+
+STEPS = 5
+BLOCKS = 7
+
+
+def measure(d: int = 150, tokens: int = 2, alpha: float = 0.1) -> dict[str, float]:
+    """Milliseconds of the bare parts and of a step of message passing on softmax labels, and the median ratio."""
+    model = sv.AttentionIndexed(0.5, tokens)
+    data = model.sample(np.random.default_rng(0), d, alpha=alpha)
+    instance = model.instance(data)
+    X, S = data.X, data.truth
+    n = len(X)
+    rows = X.reshape(n * tokens, d)
+    G = np.random.default_rng(1).standard_normal((n, tokens, tokens))
+
+    def bare() -> None:
+        for _ in range(STEPS):
+            np.matmul((rows @ S).reshape(n, tokens, d), X.transpose(0, 2, 1))
+            rows.T @ np.matmul(G, X).reshape(n * tokens, d)
+            np.linalg.eigh(S)
+
+    def steps() -> None:
+        start = np.zeros((instance.operator.dimension, 1))
+        rng = np.random.default_rng(2)
+        amp(instance.operator, instance.output, instance.signal, start, rng, max_steps=STEPS, tolerance=0.0)
+
+    for part in (bare, steps):
+        part()
+    times = np.array([[_seconds(part) for part in (bare, steps)] for _ in range(BLOCKS)]) / STEPS * 1e3
+    return {
+        "bare_ms": float(np.median(times[:, 0])),
+        "step_ms": float(np.median(times[:, 1])),
+        "step_ratio": float(np.median(times[:, 1] / times[:, 0])),
+    }
+
+
+def predictions() -> dict[str, float]:
+    """Milliseconds of warm predictions: a softmax point, a hundred, and a point of hardmax of 2, 3 and 4 tokens."""
+    many = np.linspace(0.01, 0.18, 100)
+    cases = {
+        "softmax": (sv.AttentionIndexed(0.5, 2), 0.1),
+        "softmax, 100 points": (sv.AttentionIndexed(0.5, 2), many),
+        **{f"hardmax, T = {T}": (sv.AttentionIndexed(0.5, T, "hardmax"), 0.2) for T in (2, 3, 4)},
+    }
+    found = {}
+    for name, (model, alpha) in cases.items():
+
+        def point(model=model, alpha=alpha) -> None:
+            sv.predict(model, sv.BayesOptimal(), alpha=alpha)
+
+        point()
+        found[name] = 1e3 * float(np.median([_seconds(point) for _ in range(BLOCKS)]))
+    return found
+
+
+def _seconds(function) -> float:
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    for d in (100, 200):
+        found = measure(d)
+        print(
+            f"d = {d}: bare {found['bare_ms']:.1f} ms, one step {found['step_ms']:.1f} ms: {found['step_ratio']:.2f} x"
+        )
+    for name, milliseconds in predictions().items():
+        print(f"{name}: {milliseconds:.1f} ms")
