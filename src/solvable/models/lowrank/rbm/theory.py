@@ -39,6 +39,7 @@ from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalP
 from solvable.models.lowrank.rbm.learners import RBM
 from solvable.models.lowrank.rbm.units import BinaryUnits, GaussianUnits
 from solvable.models.lowrank.spiked import SpikedCovariance
+from solvable.numerics.batches import in_batches
 from solvable.priors.penalties import Ridge
 
 _LARGEST_V = 0.7
@@ -46,7 +47,11 @@ _LARGEST_V = 0.7
 _ROUNDING = 1e-12
 _NEWTON = 8
 """The most steps of Newton's method where the iteration creeps, as it does for weak spikes near the transition."""
+_MANY = 8
+"""From this number of points on they are solved together: compiling that pays then."""
+_NONE = BLANK._replace(status=np.int64(Status.UNSTABLE))
 _solve, _moved = eqx.filter_jit(solve), eqx.filter_jit(moved)
+_solve_many = eqx.filter_jit(jax.vmap(lambda evolution, gain, start: solve(evolution, gain, start)))
 
 
 @theory(SpikedCovariance, RBM, references=("xu2025learning", "baik2005phase"))
@@ -60,7 +65,7 @@ def largest_likelihood(model: SpikedCovariance, learner: RBM, alpha: np.ndarray)
             f"the maximum of the likelihood is solved for one binary unit, not for {units.count}: they leave nothing "
             "but noise to all but one, where many maxima compete. Use RBMAscent, hidden='gaussian', or simulate."
         )
-    points = [maximum(model, value) for value in alpha]
+    points = maxima(model, alpha) if len(alpha) >= _MANY else [maximum(model, value) for value in alpha]
     return _prediction(jax.tree.map(lambda *column: np.array(column), *points), alpha)
 
 
@@ -73,22 +78,47 @@ def machine(model: SpikedCovariance, alpha: float) -> ProximalEvolution:
 
 def maximum(model: SpikedCovariance, alpha: Any) -> ProximalPoint:
     """The fixed point of one binary unit, `UNSTABLE` where there is none or its replicon is not below 1."""
-    none = BLANK._replace(status=np.int64(Status.UNSTABLE))
-    theta = float(model.snr)
-    if alpha <= 1 or theta == 0:
-        return none  # V < 1 takes alpha > 1, and m = 0 has a replicon of at least one
-    noise = (1 + 1 / theta) / alpha
-    excess = alpha * theta**2 - 1
-    squared = excess / (alpha * theta**2 + theta) if excess > 0 else theta / (theta + noise)
-    start = np.array([np.sqrt(squared), np.log(theta + noise), np.log(min(noise, _LARGEST_V))])
-    evolution, alpha = machine(model, alpha), np.asarray(alpha, float)
+    if not _begins(model, alpha):
+        return _NONE
+    evolution, start, alpha = machine(model, alpha), _start(model, alpha), np.asarray(alpha, float)
     found = jax.device_get(_solve(evolution, alpha, start))
     for _ in range(_NEWTON):
         if found.status != int(Status.MAX_STEPS) or not found.V < 1:
             break
         near = jax.device_get(_moved(found, evolution, alpha))
         found = jax.device_get(_solve(evolution, alpha, np.stack([near.c, np.log(near.q), np.log(near.V)])))
-    return none if found.V >= 1 else found
+    return _NONE if found.V >= 1 else found
+
+
+def maxima(model: SpikedCovariance, alpha: np.ndarray) -> list[ProximalPoint]:
+    """The same for many alpha at once; what a common number of steps does not solve is solved alone."""
+    asked = [value for value in alpha if _begins(model, value)]
+    if not asked:
+        return [_NONE] * len(alpha)
+    evolutions = jax.tree.map(lambda *leaves: np.stack(leaves), *(machine(model, value) for value in asked))
+    starts = np.stack([_start(model, value) for value in asked])
+    found = in_batches(_solve_many, evolutions, np.array(asked), starts, alone=False)
+    rows = iter([jax.tree.map(lambda leaf, k=k: leaf[k], found) for k in range(len(asked))])
+    points = []
+    for value in alpha:
+        point = next(rows) if _begins(model, value) else _NONE
+        solved = point.status != int(Status.MAX_STEPS)
+        points.append(maximum(model, value) if not solved else _NONE if point.V >= 1 else point)
+    return points
+
+
+def _begins(model: SpikedCovariance, alpha: Any) -> bool:
+    """V < 1 takes alpha > 1, and m = 0 has a replicon of at least one."""
+    return alpha > 1 and float(model.snr) > 0
+
+
+def _start(model: SpikedCovariance, alpha: Any) -> np.ndarray:
+    """(c, log q, log V) of the first step: the cosine of the principal component where there is one."""
+    theta = float(model.snr)
+    noise = (1 + 1 / theta) / alpha
+    excess = alpha * theta**2 - 1
+    squared = excess / (alpha * theta**2 + theta) if excess > 0 else theta / (theta + noise)
+    return np.array([np.sqrt(squared), np.log(theta + noise), np.log(min(noise, _LARGEST_V))])
 
 
 def _prediction(points: ProximalPoint, alpha: np.ndarray) -> Prediction:
