@@ -44,6 +44,10 @@ def test_one_layer_is_learned_to_the_end_from_all_samples():
     assert found.converged and found["training_error"] < 1e-5 and found["cosine"] > 0.999
 
 
+def test_steps_that_are_too_long_do_not_converge():
+    assert not sv.simulate(TWO, sv.GradientDescent(step=1e3, max_steps=100), alpha=5.0, d=20, seed=0).converged
+
+
 def test_what_is_not_written_is_refused():
     with pytest.raises(NotSimulable, match="runs = 1"):
         sv.simulate(TWO, sv.GradientDescent(runs=2), alpha=1.0, d=10)

@@ -66,6 +66,7 @@ def descended(data: SequenceData, residual: float, learner: GradientDescent, rng
     with jax.enable_x64(True):
         X, y, truth, W = jnp.asarray(data.X), jnp.exp(jnp.asarray(data.y)), jnp.asarray(data.truth), jnp.asarray(start)
         path, before, squares, converged = [np.asarray(_cosines(W, truth))[None]], np.inf, np.inf, False
+        begin = float(_squares(W, X, y, residual)) + decay / 2 * float(jnp.sum(W**2))
         for first in range(0, count, _CHECK):
             length = min(_CHECK, count - first)
             chosen = None if size == n else jnp.asarray(order[first : first + length])
@@ -73,8 +74,9 @@ def descended(data: SequenceData, residual: float, learner: GradientDescent, rng
             path.append(np.asarray(cosines))
             squares = float(_squares(W, X, y, residual))
             now = squares + decay / 2 * float(jnp.sum(W**2))
-            # Only the loss of all samples falls at every step, so that a small fall says something.
-            stalled = size == n and before * (1 - tolerance * length * passes) <= now <= before
+            # Only the loss of all samples falls at every step, so that a small fall says something; not above the start,
+            # where steps that are too long end with labels of zeros and ones, which have no slope.
+            stalled = size == n and now < begin and before * (1 - tolerance * length * passes) <= now <= before
             converged, before = squares <= tolerance * y.size or stalled, now
             if converged or not np.isfinite(now):
                 break
