@@ -74,8 +74,8 @@ def descended(data: SequenceData, residual: float, learner: GradientDescent, rng
             path.append(np.asarray(cosines))
             squares = float(_squares(W, X, y, residual))
             now = squares + decay / 2 * float(jnp.sum(W**2))
-            # Only the loss of all samples falls at every step, so that a small fall says something; not above the start,
-            # where steps that are too long end with labels of zeros and ones, which have no slope.
+            # Only the loss of all samples falls at every step, so that a small fall says something; not above the
+            # start, where steps that are too long end with labels of zeros and ones, which have no slope.
             stalled = size == n and now < begin and before * (1 - tolerance * length * passes) <= now <= before
             converged, before = squares <= tolerance * y.size or stalled, now
             if converged or not np.isfinite(now):
