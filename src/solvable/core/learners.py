@@ -64,21 +64,34 @@ class Spectral(Learner):
 
 
 class GradientDescent(Learner):
-    """Full-batch gradient descent on a network of the teacher's width, from random weights, without penalty.
+    """Gradient descent on a network of the teacher's width, from random weights.
 
     `runs` independent starts are made on the same data and their predictions averaged. Each run takes steps of size
     `step`, until the mean squared residual is below `tolerance`, or falls by a smaller share than that in a step, or
     after `max_steps`. Quadratic networks descend a quarter of the sum of squares by plain steps, halved whenever the
     loss would rise; attention layers descend the squares of the labels' errors by Adam.
+
+    Deep attention descends by plain steps, and it alone takes minibatches: `batch` samples over d (0 for all samples),
+    `passes` steps on each, and a penalty of strength `decay`. Only steps on all samples can end by a small fall.
     """
 
     runs: int = 1
     step: float = 0.1
     max_steps: int = eqx.field(default=10_000, static=True)
     tolerance: float = 1e-6
+    batch: float = 0.0
+    passes: int = eqx.field(default=1, static=True)
+    decay: float = 0.0
 
     def __check_init__(self):
-        for name in ("runs", "max_steps"):
+        for name in ("runs", "max_steps", "passes"):
             check_count(name, getattr(self, name), least=1)
+        for name in ("batch", "decay"):
+            real_number(name, getattr(self, name), "a number of at least 0", lambda x: x >= 0)
         for name in ("step", "tolerance"):
             real_number(name, getattr(self, name), "a positive number", lambda x: x > 0)
+
+    def check_plain(self, error: type[Exception]) -> None:
+        """Raise `error` unless every step is on all samples, without penalty."""
+        if float(self.batch) or float(self.decay) or int(self.passes) > 1:
+            raise error("batch, passes and decay of gradient descent are for DeepAttention; elsewhere leave them out.")

@@ -30,6 +30,7 @@ WANTED = {
     "binary-perceptron",
     "committee",
     "compressed-sensing",
+    "deep-attention-descent",
     "deep-attention-layers",
     "grand-staircase",
     "hierarchy",

@@ -26,6 +26,7 @@ from solvable.spectra import MarchenkoPastur
 @theory(MatrixModel, GradientDescent, references=("maillard2024bayes",))
 def averaged_descent(model: MatrixModel, learner: GradientDescent, alpha: np.ndarray) -> Prediction:
     """Conjecture: (1 + 1/runs) times the Bayes-optimal error, for noiseless networks with Gaussian weights."""
+    learner.check_plain(NotSolvable)
     if not isinstance(model.law, MarchenkoPastur):
         raise NotSolvable(
             "gradient descent has a conjectured theory only for the eigenvalues of a network with Gaussian weights "
@@ -47,6 +48,7 @@ def run_gradient_descent(
     model: MatrixModel, learner: GradientDescent, data: MatrixData, rng: np.random.Generator
 ) -> Outcome:
     """Independent runs from N(0, 1) weights on the same data, and the average of their matrices."""
+    learner.check_plain(NotSimulable)
     d = data.operator.size
     eigenvalues = np.linalg.eigvalsh(data.truth)
     if eigenvalues[0] < -1e-9 * np.max(np.abs(eigenvalues)):

@@ -30,7 +30,7 @@ _CHECK = 25
 @theory(AttentionIndexed, GradientDescent, references=("boncoraglio2025bayes",))
 def averaged_descent(model: AttentionIndexed, learner: GradientDescent, alpha: np.ndarray) -> Prediction:
     """Conjecture: (1 + 1/runs) times the Bayes-optimal error, for softmax of tied keys and queries."""
-    _check(model, NotSolvable)
+    _check(model, learner, NotSolvable)
     return averaged_samples(model.prediction(model.solver().optimal(model.gain(alpha=alpha))), int(learner.runs))
 
 
@@ -39,7 +39,7 @@ def run_descent(
     model: AttentionIndexed, learner: GradientDescent, data: AttentionData, rng: np.random.Generator
 ) -> Outcome:
     """Independent runs from N(0, 1) weights on the same data, and the average of their matrices."""
-    _check(model, NotSimulable)
+    _check(model, learner, NotSimulable)
     d = data.X.shape[2]
     p = max(1, round(float(model.rho) * d))
     with jax.enable_x64(True):
@@ -54,7 +54,8 @@ def run_descent(
     return Outcome(model.scores(average, data, rng), average, all(done for _, _, done in ends), details=details)
 
 
-def _check(model: AttentionIndexed, error: type[Exception]) -> None:
+def _check(model: AttentionIndexed, learner: GradientDescent, error: type[Exception]) -> None:
+    learner.check_plain(error)
     if model.output != "softmax" or not model.tied:
         raise error("gradient descent is known for output = 'softmax' and tied = True: hardmax has no gradient.")
 

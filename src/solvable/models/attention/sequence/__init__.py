@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from solvable.models.attention.sequence import descent
 from solvable.models.attention.sequence.index import SequenceIndex
 from solvable.models.attention.sequence.model import DeepAttention
 
-__all__ = ["DeepAttention", "SequenceIndex"]
+__all__ = ["DeepAttention", "SequenceIndex", "descent"]

@@ -23,6 +23,7 @@ from solvable.core.model import Learner
 from solvable.core.ranges import UNIT, Range
 from solvable.core.registry import thresholds_of
 from solvable.core.results import Prediction
+from solvable.engine.cosines import cosines_of
 from solvable.engine.erm import ERM
 from solvable.engine.operators import Dense
 from solvable.engine.outputs.posterior import PosteriorOutput
@@ -75,9 +76,15 @@ class DeepAttention(TwoSided):
         "overlap_3": "overlap with the direction of the third layer",
         "overlap_4": "overlap with the direction of the fourth layer",
         "cosine": "<W_hat, W*> / (|W_hat| |W*|) over the directions of all layers, each up to its sign",
+        "cosine_1": "in runs of several layers, that with the direction of the first layer, up to its sign",
+        "cosine_2": "the same of the second layer",
+        "cosine_3": "the same of the third layer",
+        "cosine_4": "the same of the fourth layer",
         "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
         "estimation_error": "|W_hat - W*|^2 / d, up to the same signs",
-        "generalization_error": "|y - y_hat|^2 of the attention matrix of fresh tokens, y_hat its posterior mean",
+        "generalization_error": "|y - y_hat|^2 of the attention matrix of fresh tokens, y_hat its posterior mean; of "
+        "gradient descent the plug_in_error",
+        "training_error": "the same of a training sample, with the attention matrix that the estimated directions make",
         "plug_in_error": "the same with y_hat the attention matrix that the estimated directions make",
     }
 
@@ -153,7 +160,11 @@ class DeepAttention(TwoSided):
         # Labels hide the sign of each layer, and of untied keys and queries the common one.
         products = np.sum(estimate * data.truth, axis=0)
         signs = np.where((products if self.tied else products.sum()) < 0, -1.0, 1.0)
-        return scores(self.labels(), self.tokens, estimate * signs, data.truth, rng)
+        found = scores(self.labels(), self.tokens, estimate * signs, data.truth, rng)
+        if not self.tied or self.layers == 1:
+            return found
+        pairs = zip(estimate.T * signs[:, None], data.truth.T, strict=True)
+        return found | {f"cosine_{k + 1}": cosines_of(*pair)["cosine"] for k, pair in enumerate(pairs)}
 
 
 @thresholds_of(DeepAttention, references=("troiani2025fundamental",))
