@@ -49,3 +49,19 @@ def test_the_posterior_is_the_slope_of_its_evidence():
         up, down = (channel.moments(shown, Omega + sign * step, V).log_Z for sign in (1, -1))
         g = (found.mean.reshape(5, 3, 2) - Omega)[:, t, k] / V[k, k]
         np.testing.assert_allclose((up - down) / 2e-4, g, atol=1e-5)
+
+
+@pytest.mark.parametrize(("v", "right", "most"), [(1e-4, True, 1e-8), (1e-2, False, 1e-5)])
+def test_more_nodes_change_nothing_near_exact_recovery_and_at_fields_that_are_wrong(v, right, most):
+    """A finer rule moves the mean by far less than its standard deviation; message passing may pass wrong fields.
+
+    Fields that are wrong by e standard deviations have steps sqrt(81 + e^2) / 9 times as long, and fewer digits.
+    """
+    rng, channel, V = np.random.default_rng(2), UntiedChannel(2), v * np.array([[1, 0.5], [0.5, 1]])
+    Omega = rng.standard_normal((100, 2, 2))
+    near = Omega + rng.standard_normal(Omega.shape) @ np.linalg.cholesky(V).T
+    shown = channel.shown(near if right else rng.standard_normal(Omega.shape))
+    found, finer = (channel.moments(shown, Omega, V, fineness=fineness) for fineness in (1.0, 10.0))
+    assert np.abs(found.mean - finer.mean).max() < most * np.sqrt(v)
+    assert np.abs(found.covariance - finer.covariance).max() < most * v
+    np.testing.assert_allclose(found.log_Z, finer.log_Z, atol=most)

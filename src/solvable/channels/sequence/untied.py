@@ -21,7 +21,7 @@ import numpy as np
 from solvable.channels.base import Linearisation
 from solvable.channels.sequence.base import Moments, SequenceChannel
 
-_NODES, _REACH = 161, 9.0
+_NODES, _TRIALS, _REACH = 161, 9, 9.0
 _ROWS = 512
 
 
@@ -103,39 +103,17 @@ def _product(Y: np.ndarray) -> Product:
 
 def _moments(shown: Product, Omega: np.ndarray, V: np.ndarray, fineness: float) -> Moments:
     n, T, _ = Omega.shape
-    inverse = np.linalg.inv(V)
-    a, b, c = inverse[0, 0], inverse[0, 1], inverse[1, 1]
-    root = np.sqrt(shown.size)[:, None]
-    w, k = Omega[..., 0], Omega[..., 1]
-    # The integrand is widest between where s |z| and |v| / s reach their Gaussians: nodes around both, in log s.
+    c = np.linalg.inv(V)[1, 1]
     count = round(_NODES * fineness)
     low, high = _bounds(shown, Omega, V)
     log_s = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, count)
-    s = np.exp(log_s)
-    z_length, v_length = s * root, root / s
-    zw, zk = np.sum(shown.query * w, 1)[:, None], np.sum(shown.query * k, 1)[:, None]
-    vw, vk = np.sum(shown.key * w, 1)[:, None], np.sum(shown.key * k, 1)[:, None]
-    zv = np.sum(shown.query * shown.key, 1)[:, None]
-    z_mean, w_mean, k_mean = shown.query.mean(1)[:, None], w.mean(1)[:, None], k.mean(1)[:, None]
-    logs, means = [], []
-    for sign in (1.0, -1.0):
-        Z, U = sign * z_length, sign * v_length
-        # With the mean m of u at its best, m = mean(k) - (b/c)(mean(z) - mean(w)); then its variance is 1/(c T).
-        m = k_mean - b / c * (Z * z_mean - w_mean)
-        zz = Z**2 - 2 * Z * zw + np.sum(w**2, 1)[:, None]
-        # u - k = U v + m - k
-        uu = U**2 - 2 * U * vk + np.sum(k**2, 1)[:, None] + T * m**2 - 2 * m * T * k_mean
-        zu = Z * U * zv + m * T * Z * z_mean - Z * zk - U * vw - m * T * w_mean + np.sum(w * k, 1)[:, None]
-        logs.append(log_s - 0.5 * (a * zz + 2 * b * zu + c * uu))
-        means.append((Z, U, m))
-    log_p = np.concatenate(logs, 1)
-    Z, U, m = (np.concatenate(column, 1) for column in zip(*means, strict=True))
+    distance, x = _distance(shown, Omega, V, log_s)
+    log_p = np.tile(log_s, 2) - 0.5 * distance
     top = log_p.max(axis=1, keepdims=True)
     p = np.exp(log_p - top)
     total = p.sum(axis=1, keepdims=True)
     p /= total
     # z_t = Z query_t and u_t = U key_t + m: all moments are those of (Z, U, m).
-    x = np.stack([Z, U, m], -1)
     mean = np.einsum("nj,nja->na", p, x)
     x = x - mean[:, None]
     spread = np.einsum("nj,nja,njb->nab", p, x, x, optimize=True)
@@ -151,8 +129,46 @@ def _moments(shown: Product, Omega: np.ndarray, V: np.ndarray, fineness: float) 
     return Moments(log_Z, np.einsum("nka,na->nk", turn, mean), covariance)
 
 
+def _distance(shown: Product, Omega: np.ndarray, V: np.ndarray, log_s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """sum_t (r_t - omega_t)^T Lambda (r_t - omega_t) at the best mean of u, and (Z, U, m), at s of both signs."""
+    T = Omega.shape[1]
+    inverse = np.linalg.inv(V)
+    a, b, c = inverse[0, 0], inverse[0, 1], inverse[1, 1]
+    root, s = np.sqrt(shown.size)[:, None], np.exp(log_s)
+    w, k = Omega[..., 0], Omega[..., 1]
+    zw, zk = np.sum(shown.query * w, 1)[:, None], np.sum(shown.query * k, 1)[:, None]
+    vw, vk = np.sum(shown.key * w, 1)[:, None], np.sum(shown.key * k, 1)[:, None]
+    zv = np.sum(shown.query * shown.key, 1)[:, None]
+    z_mean, w_mean, k_mean = shown.query.mean(1)[:, None], w.mean(1)[:, None], k.mean(1)[:, None]
+    Z, U = (np.concatenate([length, -length], 1) for length in (s * root, root / s))
+    # With the mean m of u at its best, m = mean(k) - (b/c)(mean(z) - mean(w)); then its variance is 1/(c T).
+    m = k_mean - b / c * (Z * z_mean - w_mean)
+    zz = Z**2 - 2 * Z * zw + np.sum(w**2, 1)[:, None]
+    # u - k = U v + m - k
+    uu = U**2 - 2 * U * vk + np.sum(k**2, 1)[:, None] + T * m**2 - 2 * m * T * k_mean
+    zu = Z * U * zv + m * T * Z * z_mean - Z * zk - U * vw - m * T * w_mean + np.sum(w * k, 1)[:, None]
+    return a * zz + 2 * b * zu + c * uu, np.stack([Z, U, m], -1)
+
+
 def _bounds(shown: Product, Omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The log s between which z = s sqrt(P) and v = sqrt(P) / s are of lengths that their Gaussians allow."""
+    """The log s beyond which |z| = s sqrt(P), or |v| = sqrt(P) / s, is too far from its Gaussian to count.
+
+    The distance is at least that of z alone, |z - w|^2 / V_00, and that of v alone from what is centred of k. What
+    counts is within `_REACH`^2 of the least distance: message passing may come by fields that no s is near to.
+    """
     half = np.log(shown.size) / 2
-    longest = [np.linalg.norm(Omega[..., k], axis=1) + _REACH * np.sqrt(V[k, k]) for k in range(2)]
-    return half - np.log(longest[1]), np.log(longest[0]) - half
+    centred = Omega - Omega.mean(axis=1, keepdims=True) * np.array([0.0, 1.0])
+    along = [np.abs(np.sum(part * centred[..., k], 1)) for k, part in enumerate((shown.query, shown.key))]
+    across = [np.sum(centred[..., k] ** 2, 1) - along[k] ** 2 for k in range(2)]
+
+    def within(least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        radius = [np.sqrt(V[k, k] * _REACH**2 + np.maximum(V[k, k] * least - across[k], 0.0)) for k in range(2)]
+        (z_low, z_high), (v_low, v_high) = (
+            (np.log(np.maximum(along[k] - radius[k], 1e-300)), np.log(along[k] + radius[k])) for k in range(2)
+        )
+        return np.maximum(z_low - half, half - v_high), np.minimum(z_high - half, half - v_low)
+
+    # If the two intervals do not meet, the least distance is between them.
+    low, high = within(np.zeros(len(Omega)))
+    trial = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, _TRIALS)
+    return within(_distance(shown, Omega, V, trial)[0].min(axis=1))

@@ -132,12 +132,17 @@ def test_runs_meet_state_evolution_where_everything_is_found(noises, d):
 
 @pytest.mark.slow
 def test_joint_learning_fails_where_message_passing_succeeds():
-    """Dm = .65, Dt = .2: state evolution on spheres finds nothing, that of posterior means everything."""
-    model, seeds = sv.MatrixTensor(0.65, 0.2), range(6)
+    """Dm = .65, Dt = .2: state evolution on spheres finds nothing, that of posterior means everything.
+
+    The matrix alone gives an overlap of u of 1 - Dm = .35, and the tensor adds to it where that is above Dt = .2. At
+    d = 130 the leading singular vector has .32 with a standard deviation of .16, and message passing often ends before
+    the tensor: it needs a larger run.
+    """
+    model = sv.MatrixTensor(0.65, 0.2)
     assert not squared(sv.predict(model, LEARNER)).any()
-    joint = [squared(sv.simulate(model, sv.MaximumLikelihood(max_steps=60), d=130, seed=s)) for s in seeds]
+    joint = [squared(sv.simulate(model, sv.MaximumLikelihood(max_steps=60), d=130, seed=s)) for s in range(6)]
     assert np.mean(joint, axis=0).max() < 0.15
-    passing = np.mean([squared(sv.simulate(model, sv.AMP(), d=130, seed=s)) for s in seeds], axis=0)
+    passing = np.mean([squared(sv.simulate(model, sv.AMP(), d=250, seed=s)) for s in range(4)], axis=0)
     assert passing == pytest.approx(squared(sv.predict(model, sv.AMP())), abs=0.1)
 
 
