@@ -27,6 +27,7 @@ LONG = {
     "network, descent",
     "sensing, descent",
     "two layers, one step",
+    "sequence, Bayes",
 } | {
     f"{model}, {learner}"
     for model in ("network", "sensing", "bilinear")

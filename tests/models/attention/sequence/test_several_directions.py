@@ -22,6 +22,7 @@ def test_errors_of_labels_without_samples_are_known():
         assert nothing["generalization_error"] < nothing["plug_in_error"] == pytest.approx(value)
 
 
+@pytest.mark.slow
 def test_the_last_layer_is_learned_first():
     """Known to one percent: q = 0.0, 0.2188 at alpha 0.3063."""
     found = sv.predict(TWO, sv.AMP(), alpha=[0.15, 0.3063])
