@@ -113,7 +113,7 @@ MUTANTS = (
     Mutant(
         "any character may stand in a target",
         "targets/parser.py",
-        "if not _ALLOWED.match(character):",
+        "if not (_TOKENS_ALLOWED if self.tokens else _ALLOWED).match(character):",
         "if False:",
         "tests/targets/test_parser.py",
         "refusals",
