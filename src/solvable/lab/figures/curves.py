@@ -101,6 +101,12 @@ def largest(material: Material, name: str) -> Curve:
     return material.curves[f"{name}_d{max(material.sizes[name]['d'])}"]
 
 
+def mean_at(material: Material, name: str, metric: str, alpha: float, learner: int = 0) -> Estimate:
+    """The mean over the runs of a simulation at its largest dimension, of one learner at one of its alpha."""
+    runs = largest(material, name)
+    return mean(runs.simulation(metric).isel(learner=learner).sel(alpha=alpha), runs.sizes[0])
+
+
 def onset(model: Model, learner: Learner, metric: str, low: float, high: float, least: float = 1e-6) -> float:
     """Where a metric of the theory, zero at alpha = `low`, first exceeds `least`, by bisection."""
     from solvable.numerics.roots import halving

@@ -10,10 +10,9 @@ import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean
+from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean_at
 from solvable.lab.figures.drawing import draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
-from solvable.lab.figures.estimators import Estimate
 
 STEP, PENALTY = 3.0, 0.1
 BATCHES = (0.5, 2.0, 20.0, np.inf)
@@ -49,12 +48,6 @@ def gather(effort: Effort) -> Material:
         "published": [float(sv.predict(model, published, alpha=a)[METRIC]) for a in PUBLISHED],
     }
     return Material(values, found.curves, found.sizes)
-
-
-def of_runs(found: Material, number: int) -> Estimate:
-    """The mean error of runs at the point of the claims."""
-    runs = largest(found, "runs")
-    return mean(runs.simulation(METRIC).isel(learner=number).sel(alpha=POINT), runs.sizes[0])
 
 
 def draw(found: Material, verdicts):
@@ -97,7 +90,7 @@ ENTRY = Entry(
                 None,
                 None,
                 lambda found, number=number: found.values["points"][number],
-                lambda found, number=number: of_runs(found, number),
+                lambda found, number=number: mean_at(found, "runs", METRIC, POINT, number),
             )
             for number, batch in enumerate(BATCHES[:3])
         ),
@@ -106,7 +99,7 @@ ENTRY = Entry(
             None,
             None,
             lambda found: found.values["isotropic point"],
-            lambda found: of_runs(found, 0),
+            lambda found: mean_at(found, "runs", METRIC, POINT, 0),
         ),
         *(
             Claim(

@@ -12,10 +12,9 @@ import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean
+from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean_at
 from solvable.lab.figures.drawing import draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
-from solvable.lab.figures.estimators import Estimate
 
 BATCH, PENALTY, WIDTH = 4.0, 0.1, 1.0
 METRIC = "generalization_error"
@@ -42,12 +41,6 @@ def gather(effort: Effort) -> Material:
     points = [float(sv.predict(model, one, alpha=POINT)[METRIC]) for one in learners]
     values = {"alpha": alpha, "frozen": frozen, "ratio": float(np.max(np.abs(still / frozen))), "points": points}
     return Material(values, found.curves, found.sizes)
-
-
-def of_runs(found: Material, number: int) -> Estimate:
-    """The mean error of runs at the point of the claims."""
-    runs = largest(found, "runs")
-    return mean(runs.simulation(METRIC).isel(learner=number).sel(alpha=POINT), runs.sizes[0])
 
 
 def draw(found: Material, verdicts):
@@ -83,7 +76,7 @@ ENTRY = Entry(
                 None,
                 None,
                 lambda found, number=number: found.values["points"][number],
-                lambda found, number=number: of_runs(found, number),
+                lambda found, number=number: mean_at(found, "runs", METRIC, POINT, number),
             )
             for number, name in enumerate(("1/d", "1", "3", "d"))
         ),

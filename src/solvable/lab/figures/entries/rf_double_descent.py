@@ -11,7 +11,7 @@ import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean
+from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean, mean_at
 from solvable.lab.figures.drawing import draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
@@ -55,8 +55,7 @@ def gather(effort: Effort) -> Material:
 
 def of_runs(found: Material, name: str, metric: str) -> Estimate:
     """The mean of runs at the point of the claims with the larger penalty."""
-    runs = largest(found, name)
-    return mean(runs.simulation(metric).isel(learner=1).sel(alpha=POINT), runs.sizes[0])
+    return mean_at(found, name, metric, POINT, learner=1)
 
 
 def draw(found: Material, verdicts):

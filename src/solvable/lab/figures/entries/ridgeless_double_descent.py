@@ -11,7 +11,7 @@ import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean
+from solvable.lab.figures.curves import Simulation, gather_curves, largest, mean, mean_at
 from solvable.lab.figures.drawing import draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
@@ -59,8 +59,7 @@ def ridge(strength: float):
 
 def error_of_runs(found: Material, name: str, alpha: float) -> Estimate:
     """The mean error of runs without penalty."""
-    runs = largest(found, f"runs_{name}")
-    return mean(runs.simulation(METRIC).isel(learner=0).sel(alpha=alpha), runs.sizes[0])
+    return mean_at(found, f"runs_{name}", METRIC, alpha)
 
 
 def draw(found: Material, verdicts):

@@ -163,7 +163,7 @@ def run_online(
     start = learner.first(directions, D, rng) if not each or learner.start == "random" else _spread(model, learner)
     counts = np.round(alpha * d).astype(int)
     step = _attention if learner.student == ATTENTION else _neuron
-    about = (model.function, learner.positions) if learner.student == ATTENTION else (learner.activation, each)
+    about = (model.function, learner.positions) if learner.student == ATTENTION else learner.activation
     state, seen, done = jnp.asarray(start), np.empty((len(counts), directions)), 0
     seen[counts == 0] = start
     rate = jnp.asarray(float(learner.learning_rate) / D)
@@ -226,9 +226,8 @@ def _attention(about: Any, rate: Any, u: Any, sample: Any) -> Any:
     return _normalised(u, g[:-1], w @ g, g @ g + delta @ delta * rest, rate)
 
 
-def _neuron(about: Any, rate: Any, u: Any, sample: Any) -> Any:
+def _neuron(activation: Target, rate: Any, u: Any, sample: Any) -> Any:
     """A step of a neuron, from its directions v and one number for what is orthogonal to them."""
-    activation, _ = about
     v, y, xi, rest = sample
     left = jnp.sqrt(jnp.maximum(1 - u @ u, 0.0))
     h = u @ v + left * xi
