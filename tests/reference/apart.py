@@ -198,7 +198,7 @@ def _rule(nodes: int, dimensions: int) -> tuple[list[np.ndarray], np.ndarray]:
 
 
 def descent(g: Any, sigma: Any, slope: Any, kind: str) -> Any:
-    """A neuron on the sphere on labels g(z) + noise: SciPy, averages by a product rule. `kind` "once", "ahead", "twice".
+    """A neuron on the sphere on labels g(z) + noise: SciPy, averages by a product rule; "once", "ahead" or "twice".
 
     With F = (y - sigma(h)) sigma'(h), that after a look ahead, or the sum of two steps on a sample, and rate gamma,
 

@@ -26,9 +26,7 @@ Measured with fresh seeds, as numbers, covered share and median ratio (a dash: t
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
 import pytest
 from reference import erm_equations as erm
 from reference import finer

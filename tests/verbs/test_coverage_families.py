@@ -13,14 +13,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from reference import apart, finer
 from reference import lowrank_equations as spikes
 from reference import random_feature_ridge as power
 from reference.features_equations import random_feature_ridge, spiked_ridge
 from reference.linear_descent import linear_descent
 from scipy.special import erf
-from true_errors import COVERED, HUGE, Draw, Point, judged, log_uniform
+from true_errors import Draw, Point, log_uniform
 
 import solvable as sv
 

@@ -149,3 +149,8 @@ def test_runs_written_from_the_definitions_agree(d, seeds):
     for values, found in zip(known, np.array(runs), strict=True):
         error = found.std(axis=0, ddof=1) / np.sqrt(seeds)
         assert np.all(np.abs(found.mean(axis=0) - values) < 4 * error + 4 / d)
+
+
+def test_a_spike_of_no_strength_is_no_reason_for_a_warning(recwarn):
+    found = sv.predict(sv.SpikedCovariance(0.0, latent="gaussian"), sv.BayesOptimal(), alpha=[1e-9, 1.0, 1e12])
+    assert found.converged.all() and not np.any(found["overlap"]) and not recwarn.list

@@ -130,7 +130,8 @@ class Curve(Solver):
         q, V = self.signal.moments(np.exp(grid))
         grid, t = grid[V > 1e-280], _logit(q, V)[V > 1e-280]
         curve = grid - self.table.log_information(t)
-        turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
+        with np.errstate(invalid="ignore"):  # labels that say nothing put it at infinity
+            turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
         sign = np.sign(curve[turns] - curve[turns - 1])
         found = golden_section(lambda x: -sign * self.log_gain(x), grid[turns - 1], grid[turns + 1], 35).middle
         grid, first = np.unique(np.concatenate([grid, found]), return_index=True)
@@ -304,7 +305,8 @@ class Curve(Solver):
             residual = np.where(inner & (q > 1e-6), np.abs(log_gain[1] - np.log(gain)), 0.0)
         status = np.where(residual < 1e-8, Status.CONVERGED, Status.MAX_STEPS)
         # |dq| = |dq / d log gain| |d log I| along the curve; what q and V lack of one is the error of the signal.
-        d_log_gain = log_gain[2] - log_gain[0]
+        with np.errstate(invalid="ignore"):  # of labels that say nothing it is infinite everywhere
+            d_log_gain = log_gain[2] - log_gain[0]
         slope = np.abs((near_V[0] - near_V[2]) / np.where(np.abs(d_log_gain) > 1e-9, d_log_gain, 1e-9))
         lacking = np.maximum(np.abs(near_q[1] + near_V[1] - 1) - _ROUNDING, 0.0) / np.maximum(near_q[1], _ROUNDING)
         error = np.where(inner, slope * (self.table.relative_error(t[1]) + lacking), 0.0)

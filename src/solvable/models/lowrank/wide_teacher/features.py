@@ -192,7 +192,8 @@ class PowerLawFeatures(Features):
 
     def jumps(self, highest: float) -> np.ndarray:
         j = np.arange(1, min(self._direct, self.limit) + 1)
-        found = (self.feature.transitions[:, None] / self.squares(j)).ravel()
+        with np.errstate(divide="ignore", over="ignore"):  # amplitudes too small for a number are never learned
+            found = (self.feature.transitions[:, None] / self.squares(j)).ravel()
         return np.sort(found[found <= highest])
 
     def highest(self, alpha: float, noise: float) -> float:
