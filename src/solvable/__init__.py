@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
+    from solvable.models.depth import TreeTarget as TreeTarget
     from solvable.models.features import OneStep as OneStep
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
@@ -132,6 +133,7 @@ _HOMES = {
         "SequenceSingleIndex",
         "positional_transitions",
     ),
+    "solvable.models.depth": ("TreeTarget",),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",

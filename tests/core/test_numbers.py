@@ -58,6 +58,7 @@ EXAMPLES = {
     sv.OneStep: {"penalty": 0.1, "step": 1.0, "batch": 2.0},
     sv.TwoSteps: {"first": 0.3, "second": 0.4},
     sv.PowerLawFeatures: {"capacity": 1.5, "source": 0.5, "noise": 0.1, "terms": 10},
+    sv.TreeTarget: {"branches": 1, "exponent": 0.5, "noise": 0.1},
     sv.LinearRidge: {"penalty": 0.1},
     sv.KernelRidge: {"penalty": 0.1, "scale": 2.0, "p": 10.0},
     sv.Spectral: {},
