@@ -59,6 +59,8 @@ EXAMPLES = {
     sv.TwoSteps: {"first": 0.3, "second": 0.4},
     sv.PowerLawFeatures: {"capacity": 1.5, "source": 0.5, "noise": 0.1, "terms": 10},
     sv.TreeTarget: {"branches": 1, "exponent": 0.5, "noise": 0.1},
+    sv.Kernel: {"degree": 2, "penalty": 0.1},
+    sv.Layerwise: {},
     sv.LinearRidge: {"penalty": 0.1},
     sv.KernelRidge: {"penalty": 0.1, "scale": 2.0, "p": 10.0},
     sv.Spectral: {},

@@ -276,6 +276,9 @@ BIBLIOGRAPHY = {
         2024,
         "arXiv:2410.18858",
     ),
+    "elkaroui2010spectrum": Publication(
+        "El Karoui", "The spectrum of kernel random matrices", 2010, "Annals of Statistics 38, 1"
+    ),
     "erba2025nuclear": Publication(
         "Erba, Troiani, Zdeborová, Krzakala",
         "The nuclear route: sharp asymptotics of ERM in overparameterized quadratic networks",
