@@ -127,6 +127,7 @@ def _prediction(
         "squared_overlap": share,
     }
     metrics |= found or {}
-    error = {name: np.full(len(learned), _ROUNDING * max(1.0, variance)) for name in metrics}
+    error = {name: np.full(len(learned), _ROUNDING) for name in metrics}
+    error["generalization_error"] *= variance
     error["cosine"] = np.sqrt(share + _ROUNDING) - np.sqrt(share) + _ROUNDING
     return Prediction(metrics, status=status, uncertainty=error)
