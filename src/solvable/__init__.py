@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
+    from solvable.models.depth import JointTraining as JointTraining
     from solvable.models.depth import Layerwise as Layerwise
     from solvable.models.depth import TreeTarget as TreeTarget
     from solvable.models.features import OneStep as OneStep
@@ -136,7 +137,7 @@ _HOMES = {
         "SequenceSingleIndex",
         "positional_transitions",
     ),
-    "solvable.models.depth": ("Layerwise", "TreeTarget"),
+    "solvable.models.depth": ("JointTraining", "Layerwise", "TreeTarget"),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",

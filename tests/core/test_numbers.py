@@ -61,6 +61,7 @@ EXAMPLES = {
     sv.TreeTarget: {"branches": 1, "exponent": 0.5, "noise": 0.1},
     sv.Kernel: {"degree": 2, "penalty": 0.1},
     sv.Layerwise: {},
+    sv.JointTraining: {},
     sv.LinearRidge: {"penalty": 0.1},
     sv.KernelRidge: {"penalty": 0.1, "scale": 2.0, "p": 10.0},
     sv.Spectral: {},

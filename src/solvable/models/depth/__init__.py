@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.models.depth.learners import Layerwise
+from solvable.models.depth.learners import JointTraining, Layerwise
 from solvable.models.depth.tree import TreeTarget
 
-__all__ = ["Layerwise", "TreeTarget"]
+__all__ = ["JointTraining", "Layerwise", "TreeTarget"]
