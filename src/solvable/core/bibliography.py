@@ -360,6 +360,12 @@ BIBLIOGRAPHY = {
         2025,
         "COLT, arXiv:2502.01583",
     ),
+    "ledoit2004well": Publication(
+        "Ledoit, Wolf",
+        "A well-conditioned estimator for large-dimensional covariance matrices",
+        2004,
+        "Journal of Multivariate Analysis 88",
+    ),
     "lelarge2019fundamental": Publication(
         "Lelarge, Miolane",
         "Fundamental limits of symmetric low-rank matrix estimation",
@@ -371,6 +377,12 @@ BIBLIOGRAPHY = {
         "Statistical and computational phase transitions in spiked tensor estimation",
         2017,
         "ISIT, arXiv:1701.08010",
+    ),
+    "li1991sliced": Publication(
+        "Li",
+        "Sliced inverse regression for dimension reduction",
+        1991,
+        "Journal of the American Statistical Association 86",
     ),
     "loureiro2021learning": Publication(
         "Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mézard, Zdeborová",
