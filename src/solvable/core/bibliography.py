@@ -228,6 +228,12 @@ BIBLIOGRAPHY = {
         2024,
         "JMLR 25, arXiv:2305.18270",
     ),
+    "dandi2026deep": Publication(
+        "Dandi, Vilucchio, Arnaboldi, Tabanelli, Krzakala",
+        "Deep Learning as Neural Low-Degree Filtering: a Spectral Theory of Hierarchical Feature Learning",
+        2026,
+        "arXiv:2605.13612",
+    ),
     "defilippis2024dimension": Publication(
         "Defilippis, Loureiro, Misiakiewicz",
         "Dimension-free deterministic equivalents and scaling laws for random feature regression",
@@ -528,6 +534,12 @@ BIBLIOGRAPHY = {
         "More than a toy: random matrix models predict how real-world neural representations generalize",
         2022,
         "ICML, arXiv:2203.06176",
+    ),
+    "wortsman2026scaling": Publication(
+        "Wortsman-Zurich, Tabanelli, Dandi, Krzakala, Loureiro",
+        "Scaling Laws from Sequential Feature Recovery: a Solvable Hierarchical Model",
+        2026,
+        "arXiv:2605.14567",
     ),
     "wu2010renyi": Publication(
         "Wu, Verdú",
