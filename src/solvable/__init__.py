@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
+    from solvable.models.depth import HierarchicalTarget as HierarchicalTarget
+    from solvable.models.depth import LayerwiseSpectral as LayerwiseSpectral
+    from solvable.models.depth import TreeTarget as TreeTarget
     from solvable.models.features import OneStep as OneStep
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
@@ -132,6 +135,7 @@ _HOMES = {
         "SequenceSingleIndex",
         "positional_transitions",
     ),
+    "solvable.models.depth": ("HierarchicalTarget", "LayerwiseSpectral", "TreeTarget"),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",

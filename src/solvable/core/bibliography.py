@@ -228,6 +228,12 @@ BIBLIOGRAPHY = {
         2024,
         "JMLR 25, arXiv:2305.18270",
     ),
+    "dandi2025computational": Publication(
+        "Dandi, Pesce, Zdeborova, Krzakala",
+        "The computational advantage of depth: learning high-dimensional hierarchical functions with gradient descent",
+        2025,
+        "arXiv:2502.13961",
+    ),
     "dandi2026deep": Publication(
         "Dandi, Vilucchio, Arnaboldi, Tabanelli, Krzakala",
         "Deep Learning as Neural Low-Degree Filtering: a Spectral Theory of Hierarchical Feature Learning",

@@ -53,13 +53,13 @@ class Amplitudes(NamedTuple):
 
 
 def amplitudes(decay: float, features: int | None, count: int = FINE) -> Amplitudes:
-    r"""$\lambda_k \propto k^{-\gamma}$ with $2\sum_k \lambda_k^2 = 1$, so that a label without noise has variance one."""
+    r"""$\lambda_k \propto k^{-\gamma}$ with $2\sum_k \lambda_k^2 = 1$: a label without noise has variance one."""
     logs, weights, end = integer_rule(count, features)
     values, beyond = np.exp(-decay * logs), 0.0
     if features is None:
         beyond = (end - 0.5) ** (1 - 2 * decay) / (2 * decay - 1)
     total = 2 * (weights @ values**2 + beyond)
-    return Amplitudes(values / np.sqrt(total), weights, beyond / total)
+    return Amplitudes(values / np.sqrt(total), weights, float(beyond / total))
 
 
 class Labels(NamedTuple):
@@ -74,7 +74,9 @@ class Labels(NamedTuple):
         """weight times E[h^2|y] - 1 of features of these amplitudes, (features, y)."""
         amplitude = np.asarray(amplitude, float)
         # 1/(1 + 2 lambda s) - 1, so that weak features keep their digits.
-        rows = [np.sum(self.parts * (-2 * a * self.contour / (1 + 2 * a * self.contour)), axis=1).real for a in amplitude]
+        rows = [
+            np.sum(self.parts * (-2 * a * self.contour / (1 + 2 * a * self.contour)), axis=1).real for a in amplitude
+        ]
         return np.array(rows).reshape(len(amplitude), len(self.y))
 
 
@@ -154,7 +156,7 @@ class _Law:
                 u *= 1.1
             ends.append(u)
         count = max(_PANELS, math.ceil((ends[1] - ends[0]) / _WIDEST))
-        return np.linspace(*ends, count + 1)
+        return np.linspace(ends[0], ends[1], count + 1)
 
     def u_of(self, y: np.ndarray, edges: np.ndarray) -> np.ndarray:
         """Where labels lie, of those between the ends."""
@@ -174,6 +176,6 @@ class _Law:
         for v in np.arange(2.5, _FARTHEST, 0.5):
             theta = tau * np.sinh(v)
             at = s + 1j * theta - _SLOPE * width * (np.sqrt(1 + (theta / width) ** 2) - 1)
-            if np.all((self.exponent(at, y) - centre).real < -_DEPTH):
+            if np.all(np.real(self.exponent(at, y) - centre) < -_DEPTH):
                 return float(v)
         return _FARTHEST

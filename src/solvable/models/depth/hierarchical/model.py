@@ -1,4 +1,4 @@
-r"""`HierarchicalTarget`: a sum of squares of features that are themselves polynomials of the inputs, of falling weight."""
+r"""`HierarchicalTarget`: squares of features that are polynomials of the inputs themselves, of falling weight."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class HierarchicalTarget(Model):
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "cosine": "correlation of the predicted with the noiseless label on fresh inputs",
         "squared_overlap": "square of it",
-        "feature_overlap": f"share of v_k that lies in what is learned, for the {SHOWN} strongest features; 0 for those "
-        "that are not there",
+        "feature_overlap": f"share of v_k that lies in what is learned, for the {SHOWN} strongest features; 0 for "
+        "those that are not there",
         "features_learned": "number of features whose eigenvalue stands out of the bulk",
     }
 

@@ -1,9 +1,9 @@
 r"""Runs of `LayerwiseSpectral`: features by an eigendecomposition, their squares by least squares, on the same samples.
 
 Which eigenvalues stand out is told by the labels alone: they give the edge of the bulk (`Averages`). So is the field at
-which an eigenvector without sample i would see it: its eigenvalue $\lambda$ fixes l, and
+which an eigenvector without sample i would see it: its eigenvalue $\lambda$ fixes ell, and
 
-    omega_i = (1 - Z_i / l) v . phi_i
+    omega_i = (1 - Z_i / ell) v . phi_i
 
 has the law of a fresh sample's field. The squares of these fields are what y is regressed on: with the fields
 themselves the fit would be too good on the samples that made the eigenvectors, and too bad on all others.
@@ -35,8 +35,8 @@ def run_layerwise(
     averages = Averages(learner.transformed(data.y), np.full(n, 1 / n))
     values, vectors, edge = _outliers(data.Phi, averages)
     fields = data.Phi @ vectors
-    l = _places(values, averages, n / D)
-    seen = fields * (1 - averages.Z[:, None] / l)
+    ell = _places(values, averages, n / D)
+    seen = fields * (1 - averages.Z[:, None] / ell)
     design = np.column_stack([np.ones(n), seen**2 - 1])
     coefficients = np.linalg.lstsq(design, data.y, rcond=None)[0] if n > 1 + len(values) else np.zeros(1 + len(values))
     overlap = np.zeros(SHOWN)
@@ -65,7 +65,9 @@ def _outliers(Phi: np.ndarray, averages: Averages) -> tuple[np.ndarray, np.ndarr
 
 
 def _places(values: np.ndarray, averages: Averages, delta: float) -> np.ndarray:
-    """The l of each eigenvalue above the bulk, where `Averages.eigenvalue` rises."""
+    """The ell of each eigenvalue above the bulk, where `Averages.eigenvalue` rises."""
+    if not len(values):
+        return values
     start = float(averages.edge(np.array([delta]))[0]) - averages.top
     far = np.full(len(values), start + delta * (np.max(values, initial=0.0) + averages.width) + averages.width)
     found = halving(
@@ -92,4 +94,4 @@ def _measured(
     d = data.inputs.shape[1] if data.inputs is not None else 0
     Phi, _ = model.embedded(rng, _FRESH, d)
     label, predicted = model.labels(Phi, data.truth, data.amplitudes), c[0] + ((Phi @ V) ** 2 - 1) @ c[1:]
-    return tuple(float(np.mean(a * b)) for a, b in ((predicted, label), (predicted, predicted), (label, label)))
+    return float(predicted @ label) / _FRESH, float(predicted @ predicted) / _FRESH, float(label @ label) / _FRESH

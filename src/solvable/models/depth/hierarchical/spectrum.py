@@ -2,13 +2,15 @@ r"""The spectrum of a label-weighted covariance: its bulk, its outliers, and how
 
 With $\delta = n/D$, Z the centred preprocessed label and $C = \frac1n\sum_i Z_i \varphi_i \varphi_i^T$,
 
-    R(l) = E[(Z/(l - Z))^2],        A_k(l) = E[(h_k^2 - 1) Z/(l - Z)],
+    R(ell) = E[(Z/(ell - Z))^2],        A_k(ell) = E[(h_k^2 - 1) Z/(ell - Z)],
 
-for l above every Z. The bulk ends at $l_e$ with $\delta R = 1$; feature k has an outlier if $\delta A_k(l_e) > 1$, from
-the l at which $\delta A_k = 1$, and its eigenvector has
+for ell above every Z. The bulk ends at the ell_e with $\delta R = 1$. Feature k has an outlier if $\delta A_k > 1$
+there, from the ell at which $\delta A_k = 1$, and its eigenvector has
 
-    eigenvalue = l (1/delta + E[Z/(l - Z)]),
-    squared overlap = (1 - delta R)/(1 + delta E[(h_k^2 - 1) (Z/(l - Z))^2])        [lu2020phase, mondelli2017fundamental].
+    eigenvalue = ell (1/delta + E[Z/(ell - Z)]),
+    squared overlap = (1 - delta R)/(1 + delta E[(h_k^2 - 1) (Z/(ell - Z))^2])
+
+[lu2020phase, mondelli2017fundamental].
 
 Features do not mix: changing the sign of one leaves the labels as they are.
 """
@@ -22,7 +24,7 @@ import numpy as np
 from solvable.numerics.roots import halving, logarithmic, regula_falsi
 
 _NEAREST, _FARTHEST = 1e-13, 1e9
-"""How close l comes to the largest Z, and how far from it, relative to the width of Z."""
+"""How close ell comes to the largest Z, and how far from it, relative to the width of Z."""
 _STEPS = 80
 
 
@@ -38,46 +40,46 @@ class Averages:
         self.top = float(self.Z.max())
         self.width = float(np.ptp(self.Z))
 
-    def ratio(self, l: np.ndarray) -> np.ndarray:
-        """Z/(l - Z), (l, y)."""
-        return self.Z / (np.asarray(l, float)[:, None] - self.Z)
+    def ratio(self, ell: np.ndarray) -> np.ndarray:
+        """Z/(ell - Z), (ell, y)."""
+        return self.Z / (np.asarray(ell, float)[:, None] - self.Z)
 
-    def R(self, l: np.ndarray) -> np.ndarray:
-        return self.ratio(l) ** 2 @ self.weight
+    def R(self, ell: np.ndarray) -> np.ndarray:
+        return self.ratio(ell) ** 2 @ self.weight
 
-    def A(self, l: np.ndarray, second: np.ndarray) -> np.ndarray:
-        """At one l for each feature; `second` (features, y) is weight times E[h^2|y] - 1."""
-        return np.sum(self.ratio(l) * second, axis=1)
+    def A(self, ell: np.ndarray, second: np.ndarray) -> np.ndarray:
+        """At one ell for each feature; `second` (features, y) is weight times E[h^2|y] - 1."""
+        return np.sum(self.ratio(ell) * second, axis=1)
 
-    def eigenvalue(self, l: np.ndarray, delta: float) -> np.ndarray:
-        """Where an eigenvalue of that l lies."""
-        l = np.asarray(l, float)
-        return l / delta + l * (self.ratio(l) @ self.weight)
+    def eigenvalue(self, ell: np.ndarray, delta: float) -> np.ndarray:
+        """Where an eigenvalue of that ell lies."""
+        ell = np.asarray(ell, float)
+        return ell / delta + ell * (self.ratio(ell) @ self.weight)
 
     def edge(self, delta: np.ndarray) -> np.ndarray:
-        """The l at which the bulk ends for each delta; the largest Z where the bulk reaches as far as that allows."""
+        """The ell at which the bulk ends for each delta; the largest Z where the bulk reaches as far as that allows."""
         low, high = (np.full(np.shape(delta), factor * self.width) for factor in (_NEAREST, _FARTHEST))
         beyond = halving(lambda x: delta * self.R(self.top + x) < 1, low, high, _STEPS, middle=logarithmic)
         return self.top + beyond.middle
 
     def outlier(self, delta: float, edge: float, second: np.ndarray) -> np.ndarray:
-        """The l of each feature, all of which have an outlier."""
+        """The ell of each feature, all of which have an outlier."""
         if not len(second):
             return np.empty(0)
         most = self.top + delta * np.max(np.abs(self.Z) @ np.abs(second).T) + edge
         low, high = np.full(len(second), edge), np.full(len(second), most)
         order = np.arange(len(second))
 
-        def missing(l: np.ndarray, which: np.ndarray) -> np.ndarray:
-            """1/A - delta, nearly linear in l."""
-            found = self.A(l, second[which.astype(int)])
+        def missing(ell: np.ndarray, which: np.ndarray) -> np.ndarray:
+            """1/A - delta, nearly linear in ell."""
+            found = self.A(ell, second[which.astype(int)])
             return 1 / np.maximum(found, 1e-300) - delta
 
         return regula_falsi(missing, low, high, order, tolerance=1e-13 * delta, precision=1e-15).x
 
-    def overlap(self, l: np.ndarray, delta: float, second: np.ndarray) -> np.ndarray:
+    def overlap(self, ell: np.ndarray, delta: float, second: np.ndarray) -> np.ndarray:
         """The squared overlap of each outlier's eigenvector with its feature."""
-        squares = self.ratio(l) ** 2
+        squares = self.ratio(ell) ** 2
         return (1 - delta * (squares @ self.weight)) / (1 + delta * np.sum(squares * second, axis=1))
 
     def threshold(self, second: np.ndarray) -> np.ndarray:

@@ -34,8 +34,8 @@ from solvable.numerics.interpolation import chebyshev_nodes, fit
 from solvable.numerics.roots import halving
 from solvable.numerics.series import integer_rule
 
-_ALONE = 64
-"""Features that are solved for one by one."""
+_ALONE = 63
+"""Features that are solved for one by one: those that the rule for sums takes one by one as well."""
 _INTERPOLATED = 20
 _SAFETY, _ROUNDING = 2.0, 1e-12
 _KEYS = ("wortsman2026scaling", "lu2020phase", "mondelli2017fundamental")
@@ -127,16 +127,16 @@ class _Method:
         if not K:
             return Found(bulk, bulk, overlaps, 0.0, 0.0)
         few = min(K, _ALONE)
-        l, o = self._solved(delta, edge, self._alone[:few])
+        ell, o = self._solved(delta, edge, self._alone[:few])
         overlaps[: min(SHOWN, few)] = o[:SHOWN]
         explained = 2 * float(np.sum((self._model.amplitudes(few) * o) ** 2))
         if K > _ALONE:
             explained += self._beyond(delta, edge, K)
-        return Found(bulk, float(self.averages.eigenvalue(l[:1], delta)[0]), overlaps, float(K), explained)
+        return Found(bulk, float(self.averages.eigenvalue(ell[:1], delta)[0]), overlaps, float(K), explained)
 
     def _solved(self, delta: float, edge: float, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        l = self.averages.outlier(delta, edge, second)
-        return l, np.clip(self.averages.overlap(l, delta, second), 0.0, 1.0)
+        ell = self.averages.outlier(delta, edge, second)
+        return ell, np.clip(self.averages.overlap(ell, delta, second), 0.0, 1.0)
 
     def _learned(self, delta: float, edge: float) -> int:
         """How many features have an outlier: a stronger one has one if a weaker does."""
@@ -159,9 +159,9 @@ class _Method:
         second = self.second(self._first * np.exp(-self._decay * chebyshev_nodes(ends, degree)[0]))
         curve = fit(ends, degree, self._solved(delta, edge, second)[1][None])
         logs, weights, _ = integer_rule(last=K)
-        after = logs > math.log(_ALONE + 0.5)
-        squares = (self._first * np.exp(-self._decay * logs[after])) ** 2
-        return 2 * float(weights[after] @ (squares * curve(logs[after]) ** 2))
+        logs, weights = logs[_ALONE:], weights[_ALONE:]
+        squares = (self._first * np.exp(-self._decay * logs)) ** 2
+        return 2 * float(weights @ (squares * curve(logs) ** 2))
 
 
 def _labels(model: HierarchicalTarget, breaks: tuple[float, ...], coarse: bool) -> Labels:

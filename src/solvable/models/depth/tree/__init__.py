@@ -1,0 +1,7 @@
+"""Targets that form a tree: functions of sums of functions of projections."""
+
+from __future__ import annotations
+
+from solvable.models.depth.tree.model import TreeTarget
+
+__all__ = ["TreeTarget"]
