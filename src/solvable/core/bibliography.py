@@ -276,6 +276,9 @@ BIBLIOGRAPHY = {
         2007,
         "J. Multivariate Analysis 98",
     ),
+    "elkaroui2010spectrum": Publication(
+        "El Karoui", "The spectrum of kernel random matrices", 2010, "Annals of Statistics 38, 1"
+    ),
     "erba2024bilinear": Publication(
         "Erba, Troiani, Biggio, Maillard, Zdeborová",
         "Bilinear sequence regression",

@@ -271,3 +271,19 @@ def test_bad_parameters():
 def test_the_best_scale_is_found():
     best = sv.optimize(EIGHT, TANH, over="scale", bounds=(0.1, 10.0), alpha=8.0)
     assert best.prediction["generalization_error"] < sv.predict(EIGHT, TANH, alpha=8.0)["generalization_error"]
+
+
+def test_a_kernel_learns_nothing():
+    """Theory says 1. At size d it leaks: some n of D^2/2 squares; the mean label is predicted at the worst."""
+    found = sv.predict(EIGHT, sv.Kernel(2), alpha=[0.0, 8.0])
+    assert found["generalization_error"].tolist() == [1, 1] and found["squared_overlap"].tolist() == [0, 0]
+    runs = {
+        d: np.mean([run["squared_overlap"] for run in simulate_many(EIGHT, sv.Kernel(2), d, range(3), alpha=4.0)])
+        for d in (5, 15)
+    }
+    assert runs[15] < 0.15 and runs[15] < runs[5]
+    assert sv.simulate(EIGHT, TANH, alpha=4.0, d=15)["squared_overlap"] > 2 * runs[15]
+    deep = sv.HierarchicalTarget(1.0, features=8, inputs="hermite")
+    assert sv.simulate(deep, sv.Kernel(4), alpha=4.0, d=8)["generalization_error"] == pytest.approx(0.8, abs=0.4)
+    with pytest.raises(sv.NotSolvable, match="best penalty"):
+        sv.predict(EIGHT, sv.Kernel(2, penalty=0.1), alpha=1.0)

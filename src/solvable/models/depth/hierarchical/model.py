@@ -29,7 +29,8 @@ class HierarchicalData(NamedTuple):
     """One instance: the embedded inputs `Phi` (n x D), labels `y` (n), the features' directions `truth` (D x k).
 
     `inputs` (n x d) are the points themselves, None where the embedding is Gaussian. `amplitudes` (k) are those of the
-    features; of all others, which an instance has no room for, `unseen` is the variance of their labels.
+    features; of all others, which an instance has no room for, `unseen` is the variance of their labels. `dimension` is
+    d.
     """
 
     Phi: np.ndarray
@@ -38,6 +39,7 @@ class HierarchicalData(NamedTuple):
     inputs: np.ndarray | None
     amplitudes: np.ndarray
     unseen: float
+    dimension: int
 
 
 class HierarchicalTarget(Model):
@@ -117,7 +119,7 @@ class HierarchicalTarget(Model):
         unseen = max(0.0, 1 - 2 * float(lambdas @ lambdas))
         Phi, X = self.embedded(rng, n, d)
         noise = np.sqrt(unseen + float(self.noise)) * rng.standard_normal(n)
-        return HierarchicalData(Phi, self.labels(Phi, truth, lambdas) + noise, truth, X, lambdas, unseen)
+        return HierarchicalData(Phi, self.labels(Phi, truth, lambdas) + noise, truth, X, lambdas, unseen, d)
 
     def embedded(self, rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarray | None]:
         """n embedded inputs, and the inputs themselves where there are any."""

@@ -91,7 +91,6 @@ def _measured(
     model: HierarchicalTarget, data: HierarchicalData, V: np.ndarray, c: np.ndarray, rng: np.random.Generator
 ) -> tuple[float, float, float]:
     """The same on fresh samples, for polynomials of Gaussian inputs."""
-    d = data.inputs.shape[1] if data.inputs is not None else 0
-    Phi, _ = model.embedded(rng, _FRESH, d)
+    Phi, _ = model.embedded(rng, _FRESH, data.dimension)
     label, predicted = model.labels(Phi, data.truth, data.amplitudes), c[0] + ((Phi @ V) ** 2 - 1) @ c[1:]
     return float(predicted @ label) / _FRESH, float(predicted @ predicted) / _FRESH, float(label @ label) / _FRESH

@@ -57,9 +57,8 @@ class TreeTarget(Model):
         "training_error": "mean squared error on all labels seen, with their noise",
         "cosine": "correlation of the predicted with the noiseless label, each without its mean, on fresh inputs",
         "squared_overlap": "square of it",
-        "first_layer": "|V^T W*|^2 / (r m) for orthonormal V: the share of the target's directions in the span of the "
-        "learned ones; of a network trained as a whole the mean over neurons of the share of a neuron's weights that "
-        "lies in the span of W*",
+        "first_layer": "mean over the learned first layer of the share of a direction's squared length that lies in "
+        "the span of the target's directions; by chance r m/d",
         "second_layer": "share of the variance of sum_i h_i that the best linear function of the learned hidden "
         "features explains, on fresh inputs",
     }
