@@ -228,6 +228,12 @@ BIBLIOGRAPHY = {
         2024,
         "JMLR 25, arXiv:2305.18270",
     ),
+    "dandi2025computational": Publication(
+        "Dandi, Pesce, Zdeborova, Krzakala",
+        "The computational advantage of depth: learning high-dimensional hierarchical functions with gradient descent",
+        2025,
+        "arXiv:2502.13961",
+    ),
     "defilippis2024dimension": Publication(
         "Defilippis, Loureiro, Misiakiewicz",
         "Dimension-free deterministic equivalents and scaling laws for random feature regression",
@@ -269,6 +275,9 @@ BIBLIOGRAPHY = {
         "Bilinear sequence regression",
         2024,
         "arXiv:2410.18858",
+    ),
+    "elkaroui2010spectrum": Publication(
+        "El Karoui", "The spectrum of kernel random matrices", 2010, "Annals of Statistics 38, 1"
     ),
     "erba2025nuclear": Publication(
         "Erba, Troiani, Zdeborová, Krzakala",
