@@ -33,7 +33,8 @@ def kernel(model: HierarchicalTarget, learner: Kernel, alpha: np.ndarray) -> Pre
     nothing = np.zeros(len(alpha))
     metrics = {"generalization_error": nothing + 1, "cosine": nothing, "squared_overlap": nothing}
     metrics |= {"feature_overlap": np.zeros((len(alpha), SHOWN)), "features_learned": nothing}
-    return Prediction(metrics, status=np.full(len(alpha), int(Status.CONVERGED)))
+    exact = {name: np.zeros_like(value) for name, value in metrics.items()}
+    return Prediction(metrics, status=np.full(len(alpha), int(Status.CONVERGED)), uncertainty=exact)
 
 
 @simulation(HierarchicalTarget, Kernel, references=_KEYS)
