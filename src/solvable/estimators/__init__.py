@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from solvable.estimators.lofi import NeuralLoFi
+from solvable.estimators.spectral_index import SpectralIndex
 
-__all__ = ["NeuralLoFi"]
+__all__ = ["NeuralLoFi", "SpectralIndex"]
