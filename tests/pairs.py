@@ -66,6 +66,8 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "two layers, random features": (TWO_LAYERS, sv.RandomFeatures(0.05), (0.0, 0.5, 1.4)),
     "two layers, one step": (TWO_LAYERS, sv.OneStep(0.1, 1.0, 2.0), (0.0, 0.5, 1.4)),
     "two layers, two steps": (TWO_LAYERS, sv.TwoSteps(0.3, 0.45), (0.0, 0.5, 1.4)),
+    "hierarchical, kernel": (sv.HierarchicalTarget(1.0, features=8), sv.Kernel(2), (0.0, 3.0, 100.0)),
+    "hierarchical, spectral": (sv.HierarchicalTarget(1.0, features=8), sv.LayerwiseSpectral(), (0.0, 3.0, 100.0)),
     "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
 }

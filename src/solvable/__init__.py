@@ -56,8 +56,10 @@ if TYPE_CHECKING:
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
+    from solvable.models.depth import HierarchicalTarget as HierarchicalTarget
     from solvable.models.depth import JointTraining as JointTraining
     from solvable.models.depth import Layerwise as Layerwise
+    from solvable.models.depth import LayerwiseSpectral as LayerwiseSpectral
     from solvable.models.depth import TreeTarget as TreeTarget
     from solvable.models.features import OneStep as OneStep
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
@@ -137,7 +139,13 @@ _HOMES = {
         "SequenceSingleIndex",
         "positional_transitions",
     ),
-    "solvable.models.depth": ("JointTraining", "Layerwise", "TreeTarget"),
+    "solvable.models.depth": (
+        "HierarchicalTarget",
+        "JointTraining",
+        "Layerwise",
+        "LayerwiseSpectral",
+        "TreeTarget",
+    ),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",

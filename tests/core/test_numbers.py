@@ -58,6 +58,8 @@ EXAMPLES = {
     sv.OneStep: {"penalty": 0.1, "step": 1.0, "batch": 2.0},
     sv.TwoSteps: {"first": 0.3, "second": 0.4},
     sv.PowerLawFeatures: {"capacity": 1.5, "source": 0.5, "noise": 0.1, "terms": 10},
+    sv.HierarchicalTarget: {"decay": 1.0, "degree": 2, "features": 8, "noise": 0.1},
+    sv.LayerwiseSpectral: {"scale": 1.0},
     sv.TreeTarget: {"branches": 1, "exponent": 0.5, "noise": 0.1},
     sv.Kernel: {"degree": 2, "penalty": 0.1},
     sv.Layerwise: {},

@@ -234,6 +234,12 @@ BIBLIOGRAPHY = {
         2025,
         "arXiv:2502.13961",
     ),
+    "dandi2026deep": Publication(
+        "Dandi, Vilucchio, Arnaboldi, Tabanelli, Krzakala",
+        "Deep Learning as Neural Low-Degree Filtering: a Spectral Theory of Hierarchical Feature Learning",
+        2026,
+        "arXiv:2605.13612",
+    ),
     "defilippis2024dimension": Publication(
         "Defilippis, Loureiro, Misiakiewicz",
         "Dimension-free deterministic equivalents and scaling laws for random feature regression",
@@ -270,14 +276,14 @@ BIBLIOGRAPHY = {
         2007,
         "J. Multivariate Analysis 98",
     ),
+    "elkaroui2010spectrum": Publication(
+        "El Karoui", "The spectrum of kernel random matrices", 2010, "Annals of Statistics 38, 1"
+    ),
     "erba2024bilinear": Publication(
         "Erba, Troiani, Biggio, Maillard, Zdeborová",
         "Bilinear sequence regression",
         2024,
         "arXiv:2410.18858",
-    ),
-    "elkaroui2010spectrum": Publication(
-        "El Karoui", "The spectrum of kernel random matrices", 2010, "Annals of Statistics 38, 1"
     ),
     "erba2025nuclear": Publication(
         "Erba, Troiani, Zdeborová, Krzakala",
@@ -357,6 +363,12 @@ BIBLIOGRAPHY = {
         2013,
         "Information and Inference 2, 115, arXiv:1211.5164",
     ),
+    "johnstone2001distribution": Publication(
+        "Johnstone",
+        "On the distribution of the largest eigenvalue in principal components analysis",
+        2001,
+        "Annals of Statistics 29",
+    ),
     "kingma2015adam": Publication(
         "Kingma, Ba",
         "Adam: a method for stochastic optimization",
@@ -369,6 +381,12 @@ BIBLIOGRAPHY = {
         2025,
         "COLT, arXiv:2502.01583",
     ),
+    "ledoit2004well": Publication(
+        "Ledoit, Wolf",
+        "A well-conditioned estimator for large-dimensional covariance matrices",
+        2004,
+        "Journal of Multivariate Analysis 88",
+    ),
     "lelarge2019fundamental": Publication(
         "Lelarge, Miolane",
         "Fundamental limits of symmetric low-rank matrix estimation",
@@ -380,6 +398,12 @@ BIBLIOGRAPHY = {
         "Statistical and computational phase transitions in spiked tensor estimation",
         2017,
         "ISIT, arXiv:1701.08010",
+    ),
+    "li1991sliced": Publication(
+        "Li",
+        "Sliced inverse regression for dimension reduction",
+        1991,
+        "Journal of the American Statistical Association 86",
     ),
     "loureiro2021learning": Publication(
         "Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mézard, Zdeborová",
@@ -537,6 +561,12 @@ BIBLIOGRAPHY = {
         "More than a toy: random matrix models predict how real-world neural representations generalize",
         2022,
         "ICML, arXiv:2203.06176",
+    ),
+    "wortsman2026scaling": Publication(
+        "Wortsman-Zurich, Tabanelli, Dandi, Krzakala, Loureiro",
+        "Scaling Laws from Sequential Feature Recovery: a Solvable Hierarchical Model",
+        2026,
+        "arXiv:2605.14567",
     ),
     "wu2010renyi": Publication(
         "Wu, Verdú",

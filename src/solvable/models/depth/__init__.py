@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from solvable.models.depth.hierarchical import HierarchicalTarget, LayerwiseSpectral
 from solvable.models.depth.learners import JointTraining, Layerwise
 from solvable.models.depth.tree import TreeTarget
 
-__all__ = ["JointTraining", "Layerwise", "TreeTarget"]
+__all__ = ["HierarchicalTarget", "JointTraining", "Layerwise", "LayerwiseSpectral", "TreeTarget"]
