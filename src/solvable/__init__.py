@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from solvable.core.results import Prediction as Prediction
     from solvable.core.status import Status as Status
     from solvable.engine.erm import ERM as ERM
+    from solvable.engine.kernel import Kernel as Kernel
     from solvable.lab.curve import Curve as Curve
     from solvable.lab.figures.run import reproduce as reproduce
     from solvable.lab.forecast import Forecast as Forecast
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
+    from solvable.models.depth import HierarchicalTarget as HierarchicalTarget
+    from solvable.models.depth import Layerwise as Layerwise
+    from solvable.models.depth import LayerwiseSpectral as LayerwiseSpectral
+    from solvable.models.depth import TreeTarget as TreeTarget
     from solvable.models.features import OneStep as OneStep
     from solvable.models.features import PowerLawFeatures as PowerLawFeatures
     from solvable.models.features import RandomFeatures as RandomFeatures
@@ -118,6 +123,7 @@ _HOMES = {
     "solvable.core.results": ("Outcome", "Prediction"),
     "solvable.core.status": ("Status",),
     "solvable.engine.erm": ("ERM",),
+    "solvable.engine.kernel": ("Kernel",),
     "solvable.lab.curve": ("Curve",),
     "solvable.lab.figures.run": ("reproduce",),
     "solvable.lab.forecast": ("Forecast", "KernelRidge", "LinearRidge", "forecast"),
@@ -134,6 +140,7 @@ _HOMES = {
         "SequenceSingleIndex",
         "positional_transitions",
     ),
+    "solvable.models.depth": ("HierarchicalTarget", "Layerwise", "LayerwiseSpectral", "TreeTarget"),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",
