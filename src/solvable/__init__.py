@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from solvable.core.status import Status as Status
     from solvable.engine.erm import ERM as ERM
     from solvable.engine.kernel import Kernel as Kernel
+    from solvable.engine.lofi import NeuralLoFi as NeuralLoFi
     from solvable.lab.curve import Curve as Curve
     from solvable.lab.figures.run import reproduce as reproduce
     from solvable.lab.forecast import Forecast as Forecast
@@ -124,6 +125,7 @@ _HOMES = {
     "solvable.core.status": ("Status",),
     "solvable.engine.erm": ("ERM",),
     "solvable.engine.kernel": ("Kernel",),
+    "solvable.engine.lofi": ("NeuralLoFi",),
     "solvable.lab.curve": ("Curve",),
     "solvable.lab.figures.run": ("reproduce",),
     "solvable.lab.forecast": ("Forecast", "KernelRidge", "LinearRidge", "forecast"),

@@ -62,6 +62,7 @@ EXAMPLES = {
     sv.HierarchicalTarget: {"decay": 1.0, "degree": 2, "features": 8, "noise": 0.1},
     sv.LayerwiseSpectral: {"scale": 1.0},
     sv.TreeTarget: {"branches": 1, "exponent": 0.5, "noise": 0.1},
+    sv.NeuralLoFi: {"features": 5, "layers": 1, "width": 100, "penalty": 0.1},
     sv.Kernel: {"degree": 2, "penalty": 0.1},
     sv.Layerwise: {},
     sv.LinearRidge: {"penalty": 0.1},
