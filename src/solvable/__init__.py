@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
     from solvable.models.depth import HierarchicalTarget as HierarchicalTarget
+    from solvable.models.depth import JointTraining as JointTraining
     from solvable.models.depth import Layerwise as Layerwise
     from solvable.models.depth import LayerwiseSpectral as LayerwiseSpectral
     from solvable.models.depth import TreeTarget as TreeTarget
@@ -142,7 +143,13 @@ _HOMES = {
         "SequenceSingleIndex",
         "positional_transitions",
     ),
-    "solvable.models.depth": ("HierarchicalTarget", "Layerwise", "LayerwiseSpectral", "TreeTarget"),
+    "solvable.models.depth": (
+        "HierarchicalTarget",
+        "JointTraining",
+        "Layerwise",
+        "LayerwiseSpectral",
+        "TreeTarget",
+    ),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",

@@ -65,6 +65,7 @@ EXAMPLES = {
     sv.NeuralLoFi: {"features": 5, "layers": 1, "width": 100, "penalty": 0.1},
     sv.Kernel: {"degree": 2, "penalty": 0.1},
     sv.Layerwise: {},
+    sv.JointTraining: {},
     sv.LinearRidge: {"penalty": 0.1},
     sv.KernelRidge: {"penalty": 0.1, "scale": 2.0, "p": 10.0},
     sv.Spectral: {},
