@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.attention import DeepAttentionIndexed as DeepAttentionIndexed
     from solvable.models.attention import SequenceIndex as SequenceIndex
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
@@ -136,6 +137,7 @@ _HOMES = {
     "solvable.models.attention": (
         "AttentionIndexed",
         "DeepAttention",
+        "DeepAttentionIndexed",
         "SequenceIndex",
         "SequenceSGD",
         "SequenceSingleIndex",

@@ -42,6 +42,7 @@ EXAMPLES = {
     sv.SpikedCovariance: {"snr": 1.5},
     sv.AttentionIndexed: {"rho": 0.5, "tokens": 2},
     sv.DeepAttention: {"layers": 1, "tokens": 2},
+    sv.DeepAttentionIndexed: {"rho": 0.5, "layers": 2, "tokens": 2},
     sv.SequenceSingleIndex: {"target": "softmax", "tokens": 2},
     sv.SequenceSGD: {"learning_rate": 0.1, "start": 0.2},
     sv.SequenceIndex: {"target": "z1[1]*z1[2]", "tokens": 2, "noise": 0.1},
