@@ -43,13 +43,13 @@ def gather(effort: Effort) -> Material:
     every = list(_learners())
     few, spectral = every[:3], every[1:3]
     small, large = effort.pick((25, 36), (64, 144))
-    grid = effort.pick((1.6, AT), (1.25, 1.5, 1.625, 1.75, 1.875, AT, 2.125, 2.25))
-    seeds = effort.pick(2, 8)
+    grid = effort.pick((1.6, AT), (1.25, 1.5, 1.65, 1.8, 1.9, AT, 2.2))
+    seeds = effort.pick(2, 6)
     plan = {
         "small": (one, small, every, grid, seeds),
-        "large": (one, large, few, effort.pick((1.6,), (1.25, 1.5, 1.625, 1.75)), effort.pick(2, 4)),
-        "larger n": (one, large, spectral, effort.pick((AT,), (1.875, AT, 2.125)), effort.pick(2, 4)),
-        "branches": (two, small, every, grid, effort.pick(2, 4)),
+        "large": (one, large, few, effort.pick((1.6,), (1.25, 1.5, 1.65, 1.75)), effort.pick(2, 4)),
+        "larger n": (one, large, spectral, effort.pick((AT,), (1.85, AT, 2.15)), effort.pick(2, 4)),
+        "branches": (two, small, every, grid, effort.pick(2, 3)),
     }
     curves = {
         name.replace(" ", "_"): sv.learning_curve(
