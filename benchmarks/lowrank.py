@@ -59,10 +59,18 @@ def _product(data: Any) -> Callable[[], Any]:
 
 
 def theory(
-    make: Callable[[float], sv.Model], learner: sv.Learner, grid: np.ndarray, axis: str | None
+    make: Callable[[float], sv.Model],
+    learner: sv.Learner,
+    grid: np.ndarray,
+    axis: str | None,
+    alpha: float | None = None,
 ) -> dict[str, Any]:
-    """Milliseconds of CPU time of one prediction, warm, and of a curve of a hundred over one."""
-    one = lambda value: sv.predict(make(value), learner, **({axis: value} if axis else {}))  # noqa: E731
+    """Milliseconds of CPU time of one prediction, warm, and of a curve of a hundred over one.
+
+    The grid is that of an axis, or of a number of the model at a given `alpha`, if it has one.
+    """
+    fixed = {} if alpha is None else {"alpha": alpha}
+    one = lambda value: sv.predict(make(value), learner, **({axis: value} if axis else fixed))  # noqa: E731
     one(float(grid[0]))
     point = float(np.median([seconds(lambda value=value: one(float(value))) for value in grid[::5]])) * 1e3
     found: dict[str, Any] = {"point_ms": point}
@@ -86,6 +94,9 @@ if __name__ == "__main__":
         "matrix": (lambda snr: sv.SpikedMatrix(snr, "rademacher"), sv.BayesOptimal(), strength, None),
         "tensor": (lambda noise: sv.SpikedTensor(3, noise, "rademacher"), sv.BayesOptimal(), noise, None),
         "covariance": (lambda _: sv.SpikedCovariance(1.5), sv.BayesOptimal(), alpha, "alpha"),
+        "covariance, every snr its own": (sv.SpikedCovariance, sv.BayesOptimal(), strength, None, 2.0),
+        "matrix and tensor": (lambda noise: sv.MatrixTensor(0.4, noise), sv.BayesOptimal(), noise, None),
+        "wide teacher": (lambda noise: sv.WideTeacher(1.0, noise=noise), sv.BayesOptimal(), noise, None, 1e3),
         "covariance, RBM": (lambda _: sv.SpikedCovariance(1.5), sv.RBM(), alpha, "alpha"),
     }
     for name, case in cases.items():

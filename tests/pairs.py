@@ -15,6 +15,7 @@ HUBER, LOGISTIC, LASSO = sv.ERM("huber:0.8", 0.1), sv.ERM("logistic", 0.1), sv.E
 SYMMETRIC, ASYMMETRIC = sv.Spectral(), sv.Spectral("asymmetric")
 
 COVARIANCE, WIDE = sv.SpikedCovariance(1.5), sv.WideTeacher(1.0, 50, "he3(z)", 0.1)
+TREE = sv.TreeTarget()
 TWO_LAYERS = sv.TwoLayer("sin(z)", "tanh", 0.8, noise=0.1)
 
 PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
@@ -28,6 +29,7 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "one projection, online": (TANH, sv.OnlineSGD(0.5, "erf", start=0.05), (0.0, 1.0, 4.0)),
     "one projection, extragradient": (TANH, sv.Extragradient(0.5, "erf", start=0.05), (0.0, 1.0, 4.0)),
     "one projection, repeated": (TANH, sv.RepeatedSGD(0.5, "erf", start=0.05), (0.0, 1.0, 4.0)),
+    "one projection, kernel": (INDEX, sv.Kernel(2, 0.1), (0.0, 0.5, 3.0)),
     "several projections, Bayes": (SEVERAL, sv.BayesOptimal(), (0.0, 2.0, 6.0)),
     "several projections, AMP": (SEVERAL, sv.AMP(), (0.0, 2.0, 6.0)),
     "several projections, spectral": (SEVERAL, SYMMETRIC, (2.0, 6.0)),
@@ -48,6 +50,8 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "attention, descent": (ATTENTION, sv.GradientDescent(runs=2), (0.0, 0.02, 0.05)),
     "hardmax, Bayes": (sv.AttentionIndexed(0.5, 2, "hardmax"), sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "deep attention, Bayes": (sv.DeepAttention(1, 3), sv.BayesOptimal(), (0.0, 0.1, 0.3)),
+    "deep indexed, Bayes": (sv.DeepAttentionIndexed(0.5, 2, 2), sv.BayesOptimal(), (0.0, 0.1)),
+    "deep indexed, AMP": (sv.DeepAttentionIndexed(0.5, 2, 2), sv.AMP(), (0.0, 0.1)),
     "tokens, descent": (sv.SequenceSingleIndex("z", 3), sv.SequenceSGD(0.3, "tied", start=0.2), (0.0, 1.0, 4.0)),
     "deep attention, AMP": (sv.DeepAttention(1, 3), sv.AMP(), (0.0, 0.1, 0.3)),
     "sequence, Bayes": (sv.SequenceIndex("z1[1]*z1[2]", 2, noise=0.1), sv.BayesOptimal(), (0.0, 0.1)),
@@ -64,6 +68,8 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "two layers, random features": (TWO_LAYERS, sv.RandomFeatures(0.05), (0.0, 0.5, 1.4)),
     "two layers, one step": (TWO_LAYERS, sv.OneStep(0.1, 1.0, 2.0), (0.0, 0.5, 1.4)),
     "two layers, two steps": (TWO_LAYERS, sv.TwoSteps(0.3, 0.45), (0.0, 0.5, 1.4)),
+    "hierarchical, kernel": (sv.HierarchicalTarget(1.0, features=8), sv.Kernel(2), (0.0, 3.0, 100.0)),
+    "hierarchical, spectral": (sv.HierarchicalTarget(1.0, features=8), sv.LayerwiseSpectral(), (0.0, 3.0, 100.0)),
     "bilinear, Bayes": (BILINEAR, sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "bilinear, AMP": (BILINEAR, sv.AMP(), (0.0, 0.1, 0.5)),
 }
@@ -79,6 +85,8 @@ POINTS: dict[str, tuple[sv.Model, sv.Learner, dict[str, float]]] = {
     "matrix and tensor, AMP": (sv.MatrixTensor(0.5, 0.1), sv.AMP(), {}),
     "matrix and tensor, likelihood": (sv.MatrixTensor(0.3, 0.3), sv.MaximumLikelihood(), {}),
     "matrix and tensor, curriculum": (sv.MatrixTensor(0.5, 0.1), sv.Curriculum(), {}),
+    "tree, kernel": (TREE, sv.Kernel(), {"kappa": 2.6}),
+    "tree, layer by layer": (TREE, sv.Layerwise(), {"kappa": 1.7}),
     "power law": (sv.PowerLawFeatures(1.5, 0.4, 0.1), sv.RandomFeatures(0.1), {"n": 100.0, "p": 150.0}),
 }
 """The same for models whose axis is not alpha, or that have none: one point each."""

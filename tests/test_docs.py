@@ -191,3 +191,10 @@ def test_lists_start_where_they_should(page):
 def test_the_navigation_lists_every_page_and_no_other():
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text()))
     assert listed == {page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")}
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_a_front_page_links_every_chapter(page):
+    chapters = re.findall(r"models/[\w-]+\.md", (ROOT / "mkdocs.yml").read_text())
+    linked = re.findall(r"\(([^)\s]+\.md)\)", (ROOT / page).read_text())
+    assert {chapter.removeprefix("docs/") for chapter in linked} >= set(chapters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference.trace_signal import TraceSignal
 
 import solvable as sv
 from solvable.channels import Linear
@@ -11,7 +12,6 @@ from solvable.engine.outputs.posterior import PosteriorOutput
 from solvable.engine.sides import Field
 from solvable.engine.signals.eigenvalues import EigenvalueSignal
 from solvable.engine.signals.singular_values import SingularValueSignal
-from solvable.engine.signals.trace import TraceSignal
 from solvable.engine.solvers import Curve
 from solvable.spectra import MarchenkoPastur, as_law
 

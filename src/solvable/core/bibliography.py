@@ -228,6 +228,18 @@ BIBLIOGRAPHY = {
         2024,
         "JMLR 25, arXiv:2305.18270",
     ),
+    "dandi2025computational": Publication(
+        "Dandi, Pesce, Zdeborova, Krzakala",
+        "The computational advantage of depth: learning high-dimensional hierarchical functions with gradient descent",
+        2025,
+        "arXiv:2502.13961",
+    ),
+    "dandi2026deep": Publication(
+        "Dandi, Vilucchio, Arnaboldi, Tabanelli, Krzakala",
+        "Deep Learning as Neural Low-Degree Filtering: a Spectral Theory of Hierarchical Feature Learning",
+        2026,
+        "arXiv:2605.13612",
+    ),
     "defilippis2024dimension": Publication(
         "Defilippis, Loureiro, Misiakiewicz",
         "Dimension-free deterministic equivalents and scaling laws for random feature regression",
@@ -263,6 +275,9 @@ BIBLIOGRAPHY = {
         "On the empirical distribution of eigenvalues of large dimensional information-plus-noise-type matrices",
         2007,
         "J. Multivariate Analysis 98",
+    ),
+    "elkaroui2010spectrum": Publication(
+        "El Karoui", "The spectrum of kernel random matrices", 2010, "Annals of Statistics 38, 1"
     ),
     "erba2024bilinear": Publication(
         "Erba, Troiani, Biggio, Maillard, Zdeborová",
@@ -348,6 +363,12 @@ BIBLIOGRAPHY = {
         2013,
         "Information and Inference 2, 115, arXiv:1211.5164",
     ),
+    "johnstone2001distribution": Publication(
+        "Johnstone",
+        "On the distribution of the largest eigenvalue in principal components analysis",
+        2001,
+        "Annals of Statistics 29",
+    ),
     "kingma2015adam": Publication(
         "Kingma, Ba",
         "Adam: a method for stochastic optimization",
@@ -360,6 +381,12 @@ BIBLIOGRAPHY = {
         2025,
         "COLT, arXiv:2502.01583",
     ),
+    "ledoit2004well": Publication(
+        "Ledoit, Wolf",
+        "A well-conditioned estimator for large-dimensional covariance matrices",
+        2004,
+        "Journal of Multivariate Analysis 88",
+    ),
     "lelarge2019fundamental": Publication(
         "Lelarge, Miolane",
         "Fundamental limits of symmetric low-rank matrix estimation",
@@ -371,6 +398,12 @@ BIBLIOGRAPHY = {
         "Statistical and computational phase transitions in spiked tensor estimation",
         2017,
         "ISIT, arXiv:1701.08010",
+    ),
+    "li1991sliced": Publication(
+        "Li",
+        "Sliced inverse regression for dimension reduction",
+        1991,
+        "Journal of the American Statistical Association 86",
     ),
     "loureiro2021learning": Publication(
         "Loureiro, Gerbelot, Cui, Goldt, Krzakala, Mézard, Zdeborová",
@@ -528,6 +561,12 @@ BIBLIOGRAPHY = {
         "More than a toy: random matrix models predict how real-world neural representations generalize",
         2022,
         "ICML, arXiv:2203.06176",
+    ),
+    "wortsman2026scaling": Publication(
+        "Wortsman-Zurich, Tabanelli, Dandi, Krzakala, Loureiro",
+        "Scaling Laws from Sequential Feature Recovery: a Solvable Hierarchical Model",
+        2026,
+        "arXiv:2605.14567",
     ),
     "wu2010renyi": Publication(
         "Wu, Verdú",

@@ -21,9 +21,10 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg.blas import dsymv  # pyright: ignore[reportAttributeAccessIssue]
 
 from solvable.engine.sides import OutputStep
 
@@ -33,9 +34,6 @@ _FORGOTTEN = 1e-12
 
 class Interaction(abc.ABC):
     """The map from d unknowns to the field of each; it stands where a measurement operator would."""
-
-    linear: bool = False
-    """Whether the field is linear in the estimate, so that the Onsager term does not depend on it."""
 
     @property
     @abc.abstractmethod
@@ -69,28 +67,39 @@ class Interaction(abc.ABC):
 
 
 class Past:
-    """Earlier estimates with their weights and responses, from which the Onsager term is made."""
+    """The Onsager term of an interaction whose field is linear: the sum of what earlier estimates caused."""
 
     def __init__(self, interaction: Interaction, start: np.ndarray | None = None):
         self._interaction = interaction
-        self._steps: list[tuple[float, np.ndarray, np.ndarray]] = []
-        self._sum = None if start is None else np.array(start, dtype=float)
+        self._sum: np.ndarray | float = 0.0 if start is None else np.array(start, dtype=float)
 
     def onsager(self, W: np.ndarray) -> np.ndarray | float:
         """What is subtracted from the field of W."""
-        known = 0.0 if self._sum is None else self._sum
-        return sum((weight * self._interaction.feedback(W, earlier, R) for weight, earlier, R in self._steps), known)
+        return self._sum
 
     def follow(self, W: np.ndarray, g: np.ndarray, response: np.ndarray, damping: float) -> None:
         """A step from W, to whose field the signal answered with a mean `response`."""
-        if self._sum is not None:
-            self._sum = (1 - damping) * self._sum
-        if self._interaction.linear:
-            new = damping * self._interaction.feedback(W, W, response)
-            self._sum = new if self._sum is None else self._sum + new
-            return
-        kept = [(weight * (1 - damping), earlier, R) for weight, earlier, R in self._steps]
-        self._steps = [step for step in kept if step[0] > _FORGOTTEN] + [(damping, W, response)]
+        self._sum = (1 - damping) * self._sum + damping * self._interaction.feedback(W, W, response)
+
+
+class TensorPast(Past):
+    """That of a tensor, whose field is not linear: earlier estimates as rows, with the weights of their responses."""
+
+    def __init__(self, interaction: SymmetricTensor, start: np.ndarray | None = None):
+        super().__init__(interaction, start)
+        self._tensor = interaction
+        self._earlier, self._weights = np.empty((0, interaction.dimension)), np.empty(0)
+
+    def onsager(self, W: np.ndarray) -> np.ndarray | float:
+        products = self._earlier @ W[:, 0] / len(W)
+        caused = (self._weights * self._tensor.share(products)) @ self._earlier
+        return self._sum + caused[:, None]
+
+    def follow(self, W: np.ndarray, g: np.ndarray, response: np.ndarray, damping: float) -> None:
+        self._sum = (1 - damping) * self._sum
+        weights = np.append((1 - damping) * self._weights, damping * response[0, 0])
+        kept = weights > _FORGOTTEN
+        self._weights, self._earlier = weights[kept], np.concatenate([self._earlier, W.T])[kept]
 
 
 class Observed(Protocol):
@@ -124,14 +133,16 @@ class SymmetricMatrix(Interaction):
 
     Y: np.ndarray
     snr: float
-    linear = True
 
     @property
     def dimension(self) -> int:
         return len(self.Y)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        return self.snr * (self.Y @ signal)
+        if signal.shape[1] > 1:
+            return self.snr * (self.Y @ signal)
+        # One triangle is enough, which is half of the memory that a product goes through.
+        return dsymv(self.snr, self.Y.T, signal[:, 0])[:, None]
 
     def feedback(self, signal: np.ndarray, earlier: np.ndarray, response: np.ndarray) -> np.ndarray:
         return self.snr**2 * (earlier @ response)
@@ -158,10 +169,6 @@ class SymmetricTensor(Interaction):
         return self.Y.ndim
 
     @property
-    def linear(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.order == 2
-
-    @property
     def dimension(self) -> int:
         return len(self.Y)
 
@@ -173,8 +180,14 @@ class SymmetricTensor(Interaction):
         return field[:, None] / scale
 
     def feedback(self, signal: np.ndarray, earlier: np.ndarray, response: np.ndarray) -> np.ndarray:
-        product = float(np.vdot(signal, earlier)) / self.dimension
-        return (self.order - 1) * product ** (self.order - 2) / self.noise * (earlier @ response)
+        return self.share(np.vdot(signal, earlier) / self.dimension) * (earlier @ response)
+
+    def share(self, product: Any) -> Any:
+        r"""$(k-1)\,\langle W, W_s\rangle^{k-2}/\Delta$, given the mean `product` of both estimates."""
+        return (self.order - 1) / self.noise * product ** (self.order - 2)
+
+    def memory(self, start: np.ndarray | None = None) -> Past:
+        return super().memory(start) if self.order == 2 else TensorPast(self, start)
 
     def strength(self, V: np.ndarray) -> np.ndarray:
         return (1 - V) ** (self.order - 1) / self.noise

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from solvable.models import attention, features, index, lowrank, matrix
+from solvable.models import attention, depth, features, index, lowrank, matrix
 
-__all__ = ["attention", "features", "index", "lowrank", "matrix"]
+__all__ = ["attention", "depth", "features", "index", "lowrank", "matrix"]

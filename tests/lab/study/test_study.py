@@ -343,10 +343,10 @@ def test_the_size_of_the_runs_is_what_there_is_time_for():
 
 
 def test_the_kernel_baseline():
-    np.testing.assert_allclose(kernel_errors(sv.Target("z"), 3), [1, 0, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(kernel_errors(sv.MultiIndex("z"), 3), [1, 0, 0, 0], atol=1e-12)
     parts = 2 / np.pi * np.array([1.0, 0.0, 1 / 6])
-    np.testing.assert_allclose(kernel_errors(sv.Target("sign(z)"), 3), 1 - np.cumsum([0.0, *parts]), atol=1e-9)
-    np.testing.assert_allclose(kernel_errors(sv.Target("sign(z1*z2)"), 2), [1, 1, 1 - 4 / np.pi**2], atol=1e-9)
+    np.testing.assert_allclose(kernel_errors(sv.MultiIndex("sign(z)"), 3), 1 - np.cumsum([0.0, *parts]), atol=1e-9)
+    np.testing.assert_allclose(kernel_errors(sv.MultiIndex("sign(z1*z2)"), 2), [1, 1, 1 - 4 / np.pi**2], atol=1e-9)
 
 
 def test_words():

@@ -23,9 +23,12 @@ from scipy.special import expit
 from solvable.engine.interactions import FieldDenoiser, Interaction
 from solvable.engine.sides import BayesOutput, OutputStep
 from solvable.engine.signals.separable import precision_from_norm
+from solvable.numerics.interpolation import PiecewiseChebyshev, chebyshev_nodes, fit
 from solvable.priors import Prior
 
 _ROUNDING = 1e-14
+_PANELS, _DEGREE = np.arange(-40.0, 60.5, 0.5), 16
+"""Panels of log qhat. Below, an overlap is qhat but for rounding; above, it is one, or falls short of it by a power."""
 
 
 class Information(abc.ABC):
@@ -135,20 +138,35 @@ class LatentOutput(ExplicitOutput):
     def gain_weak(self) -> float:
         return 1 / self.snr**2 if self.snr > 0 else float("inf")
 
-    @functools.cached_property
-    def _functions(self) -> tuple[Callable[..., Any], ...]:
-        # Taking a method off an equinox module costs more than a small method itself: do it once.
-        return self.prior.overlap, self.prior.potential
-
     def log_information(self, t: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            return np.log(self.snr * self._functions[0](self.snr * expit(np.asarray(t, float))))
+            return np.log(self.snr) + _log_overlap(self.prior, self._log_precision(t))
 
     def entropy(self, t: np.ndarray | float) -> np.ndarray:
-        return self._functions[1](self.snr * expit(np.asarray(t, float)))
+        return self.prior.potential(self.snr * expit(np.asarray(t, float)))
+
+    def relative_error(self, t: np.ndarray) -> np.ndarray:
+        """Rounding, and the truncation of the table."""
+        return _ROUNDING + _table(self.prior).error(self._log_precision(t))
+
+    def _log_precision(self, t: np.ndarray | float) -> np.ndarray:
+        """log(theta q) of the field of u."""
+        return np.log(self.snr) - np.logaddexp(0.0, -np.asarray(t, float))
 
     def denoiser(self, y: Any = None) -> LatentDenoiser:
         return LatentDenoiser(self.prior, self.snr)
+
+
+def _log_overlap(prior: Prior, x: np.ndarray) -> np.ndarray:
+    """log overlap of a posterior mean at x = log qhat."""
+    return _table(prior)(np.maximum(x, _PANELS[0])) + np.minimum(x - _PANELS[0], 0.0)
+
+
+@functools.lru_cache(maxsize=64)
+def _table(prior: Prior) -> PiecewiseChebyshev:
+    """The same from the first panel on, tabulated once for spikes of any strength."""
+    nodes = chebyshev_nodes(_PANELS, _DEGREE)
+    return fit(_PANELS, _DEGREE, np.log(prior.overlap(np.exp(nodes.ravel()))).reshape(nodes.shape))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -169,7 +187,12 @@ class LatentDenoiser:
         """E[u | Omega] of each sample, (n, 1)."""
         return self._posterior(Omega)[2]
 
+    @functools.cached_property
+    def _denoise(self) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+        # Taking a method off an equinox module costs more than a small method itself: do it once.
+        return self.prior.denoise
+
     def _posterior(self, Omega: np.ndarray) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
         field = np.sqrt(self.snr) * Omega
         A = float(precision_from_norm(field)[0][0])
-        return field, A, *self.prior.denoise(field, A)
+        return field, A, *self._denoise(field, A)

@@ -119,34 +119,33 @@ class Curve(Solver):
         return log_qhat - self.table.log_information(self._logit(np.exp(log_qhat)))
 
     @functools.cached_property
-    def _grid(self) -> tuple[np.ndarray, np.ndarray]:
+    def _grid(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """A grid of log qhat on which the curve is monotone between neighbours: fine, and containing its extrema.
 
-        With t on it.
+        With t and log gain on it.
         """
-        dimension = self.signal.dimension
-        least = min(_LEAST, np.floor(np.log(dimension)) - 4) if dimension > 0 else _LEAST
-        grid = np.linspace(least, _MOST, round((_MOST - least) / _STEP) + 1)
-        q, V = self.signal.moments(np.exp(grid))
-        grid, t = grid[V > 1e-280], _logit(q, V)[V > 1e-280]
+        grid, t = _signal_grid(self.signal)
         curve = grid - self.table.log_information(t)
         with np.errstate(invalid="ignore"):  # labels that say nothing put it at infinity
             turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
+        if not turns.size:
+            return grid, t, curve
         sign = np.sign(curve[turns] - curve[turns - 1])
         found = golden_section(lambda x: -sign * self.log_gain(x), grid[turns - 1], grid[turns + 1], 35).middle
+        at_found = self._logit(np.exp(found))
         grid, first = np.unique(np.concatenate([grid, found]), return_index=True)
-        return grid, np.concatenate([t, self._logit(np.exp(found))])[first]
+        curve = np.concatenate([curve, found - self.table.log_information(at_found)])
+        return grid, np.concatenate([t, at_found])[first], curve[first]
 
     @property
     def log_qhat(self) -> np.ndarray:
         """The grid on which the curve is known."""
         return self._grid[0]
 
-    @functools.cached_property
+    @property
     def log_curve(self) -> np.ndarray:
         """log gain on the grid."""
-        log_qhat, t = self._grid
-        return log_qhat - self.table.log_information(t)
+        return self._grid[2]
 
     @functools.cached_property
     def log_error(self) -> np.ndarray:
@@ -312,6 +311,16 @@ class Curve(Solver):
         error = np.where(inner, slope * (self.table.relative_error(t[1]) + lacking), 0.0)
         M, variance, field = (part[:, None, None] for part in (q, V, qhat))
         return FixedPoints(M, variance, field, free_entropy, status, error, residual, np.zeros(len(q), int), gain)
+
+
+@functools.lru_cache(maxsize=64)
+def _signal_grid(signal: BayesSignal) -> tuple[np.ndarray, np.ndarray]:
+    """A fine grid of log qhat, as far as anything is left to be known, and t on it: the same for every output."""
+    dimension = signal.dimension
+    least = min(_LEAST, np.floor(np.log(dimension)) - 4) if dimension > 0 else _LEAST
+    grid = np.linspace(least, _MOST, round((_MOST - least) / _STEP) + 1)
+    q, V = signal.moments(np.exp(grid))
+    return grid[V > 1e-280], _logit(q, V)[V > 1e-280]
 
 
 @functools.lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-r"""Square loss and a penalty on the trace: the two equations of `signals.trace` for D and the cut u, at many points.
+r"""Square loss and a penalty on the trace: the two equations of `spectra.thresholded` for D and u, at many points.
 
 The unknowns are log D and $s = u/\delta$. With $a = \theta/\delta$, $b = 1 - Df/(2\alpha)$, both not negative, and
 $m = \lambda/(4\alpha\delta)$ the equations read
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from solvable.engine.signals.trace import Thresholded, thresholded
 from solvable.numerics.roots import crossing, first_beyond, halving
 from solvable.spectra import Law
+from solvable.spectra.thresholded import Thresholded, thresholded
 
 TOLERANCE = 1e-12
 """Residuals below this are rounding: the search stops."""

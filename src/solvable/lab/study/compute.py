@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 import numpy as np
 
 from solvable.core.learners import AMP, BayesOptimal
+from solvable.engine.kernel import Kernel
 from solvable.lab.grid.curves import computed, learning_curve
 from solvable.lab.grid.request import make_plan
 from solvable.lab.progress import stage
@@ -21,8 +22,6 @@ from solvable.lab.study.plan import (
 )
 from solvable.models.index import MultiIndex
 from solvable.models.index.diagnosis import Diagnosis, diagnose
-from solvable.targets.hermite import hermite_tensor, kernel_error
-from solvable.targets.target import Target
 from solvable.verbs.predict import POINT_FAILURES
 from solvable.verbs.thresholds import thresholds
 
@@ -77,7 +76,7 @@ def compute(
     d, seeds = d or size[0], seeds or size[1]
     runs = make_plan(model, AMP(), d, seeds, False, {"alpha": ratios}, lines=True)
     simulated = computed(runs, executor, progress, known)
-    return Study(model, diagnosis, known, exact, simulated, kernel_errors(model.target), d, seeds, tuple(remarks))
+    return Study(model, diagnosis, known, exact, simulated, kernel_errors(model), d, seeds, tuple(remarks))
 
 
 def _staircase(diagnosis: Diagnosis) -> dict[str, float]:
@@ -98,13 +97,10 @@ def load_models() -> None:
     import solvable.models  # noqa: F401
 
 
-def kernel_errors(target: Target, degrees: int = DEGREES) -> np.ndarray:
+def kernel_errors(model: MultiIndex, degrees: int = DEGREES) -> np.ndarray:
     """What a kernel method or random features leave unlearned at n = d^kappa, k < kappa < k + 1, for k = 0, 1...
 
-    An inner-product kernel, or a network with a fixed first layer, fitted on n samples with d^k << n << d^(k+1), learns
-    the part of the target of degree at most k and nothing of the rest, whatever its structure: the squared error
-    against the noiseless label that remains is the sum of c_j^2 over degrees |j| > k, with c_j the orthonormal Hermite
-    coefficients [mei2022generalization].
+    They are the plateaus of `Kernel(degrees)` on the model.
     """
-    tensor = hermite_tensor(target, degrees)
-    return np.array([kernel_error(tensor, k) for k in range(degrees + 1)])
+    found = thresholds(model, Kernel(degrees))
+    return np.array([found[f"plateau_{k}"] for k in range(degrees + 1)])

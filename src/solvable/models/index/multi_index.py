@@ -55,7 +55,8 @@ class MultiIndex(TwoSided):
     scaling: ClassVar[str] = "n = alpha d"
     definitions: ClassVar[dict[str, str]] = {
         "cosine": "<W_hat, W*> / (|W_hat| |W*|) over all entries, aligned over the target's symmetries; of a "
-        "network, the root of the mean share of the directions in the span of its neurons, signed for one and one",
+        "network, the root of the mean share of the directions in the span of its neurons, signed for one and one; of "
+        "a kernel W_hat is its gradient at x = 0 times the unit vector along E[y z]",
         "squared_overlap": "square of the cosine; the largest that any learner can have is that of BayesOptimal",
         "overlap": "of a posterior mean w_hat.w*/d = |w_hat|^2/d; with several projections the matrix W*^T W_hat/d, "
         "aligned over the target's symmetries (of Spectral too: the posterior mean given its eigenvectors)",
@@ -65,6 +66,7 @@ class MultiIndex(TwoSided):
         "estimation_error": "|W_hat - W*|^2 / d, up to the symmetries of the target, such as w* -> -w* for an even one",
         "generalization_error": "mean squared error of the predicted label on fresh inputs against the noiseless label",
         "classification_error": "probability that the most probable label is wrong, against the noiseless label",
+        "training_error": "of a kernel: mean squared error on the labels seen, with their noise",
         "training_loss": "mean loss on the training samples, without the penalty",
         "replicon": "stability of a minimum of the risk against splitting into many: theory holds below 1",
         "share_1": "of a network: how much of the first direction lies in the span of its neurons, [M^T Q^-1 M]_11",

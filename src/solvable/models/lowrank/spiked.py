@@ -303,8 +303,8 @@ class SpikedCovariance(Spiked):
         """With the overlap of the posterior means of the latent variables, whose precision is snr q."""
         found = super().prediction(points)
         q, error = found.metrics["overlap"], found.uncertainty["overlap"]
-        latent = self.latent_overlap(q)
-        spread = np.maximum(np.abs(self.latent_overlap(q + error) - latent), np.finfo(float).eps * latent)
+        latent, moved = self.latent_overlap(np.stack([q, q + error]))
+        spread = np.maximum(np.abs(moved - latent), np.finfo(float).eps * latent)
         return dataclasses.replace(
             found,
             metrics=found.metrics | {LATENT: latent},

@@ -26,13 +26,13 @@ import numpy as np
 
 from solvable.core.registry import thresholds_of
 from solvable.engine.signals.singular_values import upright
-from solvable.engine.signals.trace import thresholded
 from solvable.engine.solvers.base import Thresholds
 from solvable.models.matrix.bilinear_sequence import BilinearSequence
 from solvable.models.matrix.model import MatrixModel, QuadraticNetwork
 from solvable.numerics.gaussian import gauss_legendre
 from solvable.numerics.roots import crossing, first_beyond, halving
 from solvable.spectra import Law
+from solvable.spectra.thresholded import thresholded
 
 _NODES = 60
 _HALVINGS = 200
@@ -176,7 +176,7 @@ def interpolation(law: Law, noise: float) -> float:
 def interpolation_point(law: Law, noise: float) -> tuple[float, float]:
     r"""alpha at the interpolation threshold, and D there.
 
-    There theta = 0, $2\alpha = Df$ and $2\alpha D = mse + \Delta/2$ (`engine.signals.trace`), which leaves one equation
+    There theta = 0, $2\alpha = Df$ and $2\alpha D = mse + \Delta/2$ (`spectra.thresholded`), which leaves one equation
     for D, $D (1 - Df) - \int_{x<0} x^2 \mu = \Delta/2$. For a positive semidefinite A* its left side rises from 0 and D
     falls to 0 with the noise. If the mean of the law is not positive it stays negative: D is infinite, and alpha = 1/4,
     half the statistical dimension of the positive semidefinite cone.

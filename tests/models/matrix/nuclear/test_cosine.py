@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference.trace_signal import TraceSignal
 
 import solvable as sv
 from solvable.core.precision import float64
 from solvable.engine.sides import Field
-from solvable.engine.signals.trace import TraceSignal
 from solvable.models.matrix.nuclear.theory import nuclear_points, penalty_slopes
 
 LAW = sv.QuadraticNetwork(0.5).law

@@ -8,11 +8,11 @@ import pytest
 
 import solvable as sv
 from solvable.core.status import Status
-from solvable.engine.signals.trace import Thresholded, thresholded
 from solvable.engine.solvers.nested import solve
 from solvable.models.matrix.nuclear.theory import nuclear_points, penalty_slopes
 from solvable.models.matrix.recovery import interpolation, least_trace_recovery
 from solvable.spectra import Discrete, MarchenkoPastur
+from solvable.spectra.thresholded import Thresholded, thresholded
 
 # An independent code: cubic equation of the resolvent, SciPy root finders. Parameters (rho, alpha, noise, penalty);
 # estimation error, sum of squared residuals / d^2, penalty term, rank, delta, epsilon.

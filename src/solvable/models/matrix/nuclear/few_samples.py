@@ -7,7 +7,7 @@ radius $2\delta$. With b' in [0, 1] the share of a label that is not fitted, $2b
     Df = 8/(15 pi) eps^(5/2) = 2 alpha (1 - b'),       rank = 2/(3 pi) eps^(3/2),       K = alpha (1 - b') delta,
     mse = E A^2 + 16/(105 pi) eps^(7/2) D - 2 E[A] K,  to relative order eps of the last two terms.
 
-The equations of `engine.signals.trace` hold here too, but lose all digits: mse is a difference of numbers of size D.
+The equations of `spectra.thresholded` hold here too, but lose all digits: mse is a difference of numbers of size D.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Exact asymptotics of `NuclearNorm`: least squares over S >= 0 with a penalty on the trace, as a wide network learns.
 
-The equations stand in `engine.signals.trace`. With $b = 2\alpha - Df$ the sum of squared residuals over d^2 is $D b^2$,
+The equations stand in `spectra.thresholded`. With $b = 2\alpha - Df$ the sum of squared residuals over d^2 is $D b^2$,
 the penalty $\lambda K$. A penalty of 0 is the limit of a vanishing one: below the interpolation threshold b = 0 and
 theta is positive, above it theta = 0. Without noise S is then A* itself from the recovery threshold on.
 """
@@ -22,13 +22,13 @@ from solvable.core.registry import theory
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.cosines import cosines
-from solvable.engine.signals.trace import Thresholded, overlap_and_square, quadrature_error
 from solvable.engine.solvers.nested import Solution, solve, solve_interpolating
 from solvable.models.matrix.model import MatrixModel
 from solvable.models.matrix.nuclear.few_samples import FEW, few_samples
 from solvable.models.matrix.nuclear.width import WidthTheory
 from solvable.models.matrix.recovery import interpolation_point, least_trace_recovery, rank_share
 from solvable.spectra import Discrete, Law
+from solvable.spectra.thresholded import Thresholded, overlap_and_square, quadrature_error
 
 _ROUNDING = 5e-13
 ERRORS = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")

@@ -29,11 +29,11 @@ import numpy as np
 
 from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
-from solvable.engine.signals.trace import overlap_and_square
 from solvable.models.matrix.nuclear.few_samples import FEW, FewSamples, few_samples
 from solvable.numerics.roots import crossing
 from solvable.spectra import Law
 from solvable.spectra.convolution import NODES
+from solvable.spectra.thresholded import overlap_and_square
 from solvable.spectra.upper_part import Moments, UpperPart
 
 _PER_DECADE = 20

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference.trace_signal import TraceSignal
 
 from solvable.engine.amp import amp
 from solvable.engine.operators import PackedFeatures
 from solvable.engine.sides import Field, OutputStep
-from solvable.engine.signals.trace import TraceSignal
 from solvable.models.matrix import QuadraticNetwork
 from solvable.models.matrix.nuclear.convex import ProximalGradient, minimise
 from solvable.spectra import Discrete
