@@ -151,7 +151,8 @@ class LatentOutput(ExplicitOutput):
 
     def _log_precision(self, t: np.ndarray | float) -> np.ndarray:
         """log(theta q) of the field of u."""
-        return np.log(self.snr) - np.logaddexp(0.0, -np.asarray(t, float))
+        with np.errstate(divide="ignore"):  # without a spike there is no field
+            return np.log(self.snr) - np.logaddexp(0.0, -np.asarray(t, float))
 
     def denoiser(self, y: Any = None) -> LatentDenoiser:
         return LatentDenoiser(self.prior, self.snr)

@@ -207,8 +207,9 @@ class PowerLawFeatures(Features):
             while start * kernel.total * (j + 1) * (j / (j + 1)) ** steep / (steep - 1) < alpha:
                 j *= 2
             return min(start * j**steep, alpha / noise if noise > 0 else math.inf)
-        last = self.feature.transitions[-1] / float(self.squares(np.array(self.limit)))
-        return alpha / noise if noise > 0 else _FAR * max(last, alpha)
+        if noise > 0:
+            return alpha / noise
+        return _FAR * max(self.feature.transitions[-1] / float(self.squares(np.array(self.limit))), alpha)
 
 
 def _deficits(feature: Feature, kappa: np.ndarray) -> np.ndarray:
