@@ -21,12 +21,16 @@ ACTIVATIONS = {
 
 
 class Posterior(NamedTuple):
-    """What the chain says: overlaps w_hat_j.w_j/d, the error of the mean label on fresh inputs, the accepted share.
+    """What two chains say of one data set: the mean over features of the overlaps and the error on fresh inputs.
 
-    `halves` are the errors of the first and the second half of the chain: they differ where it has not settled.
+    `overlap` is that of the mean weights with the truth, `between` that of the mean weights of one chain with those of
+    the other, which is equal to it on average over data sets. `error` is half the mean squared difference of the labels
+    of a sample of the posterior and of the truth: on average that of the posterior mean, since both are alike. `halves`
+    are the overlaps of the first and the second half of the chains: they differ where these have not settled.
     """
 
-    overlaps: np.ndarray
+    overlap: float
+    between: float
     error: float
     halves: tuple[float, float]
     accepted: float
@@ -57,39 +61,65 @@ class _Problem(NamedTuple):
 
 def sample_posterior(
     d: int,
-    amplitudes: np.ndarray,
+    width: int,
     activation: str,
     noise: float,
     n: int,
     seed: int,
-    steps: int = 300,
-    burn: int = 150,
-    leaps: int = 12,
-    informed: bool = True,
+    steps: int = 200,
+    burn: int = 120,
+    leaps: int = 10,
     test: int = 4000,
 ) -> Posterior:
-    """One data set and one chain on it, from the teacher's weights or from random ones.
-
-    The step size is adapted while the chain burns in, towards a share of 0.8 accepted.
-    """
-    rng = np.random.default_rng(seed)
-    value, k = ACTIVATIONS[activation][0], len(amplitudes)
-    truth = rng.standard_normal((d, k))
+    """One data set of equal features and two chains on it, from the teacher's weights, with momenta of their own."""
+    rng = np.random.default_rng([seed, d, width])
+    value, amplitudes = ACTIVATIONS[activation][0], np.full(width, width**-0.5)
+    truth = rng.standard_normal((d, width))
     truth *= np.sqrt(d) / np.linalg.norm(truth, axis=0)
     X, fresh = (rng.standard_normal((count, d)) / np.sqrt(d) for count in (n, test))
     y = value(X @ truth) @ amplitudes + np.sqrt(noise) * rng.standard_normal(n)
     problem = _Problem(X, y, amplitudes, activation, noise)
-    g = truth.copy() if informed else rng.standard_normal((d, k))
+    chains = [_chain(problem, truth, rng, steps, burn, leaps) for _ in range(2)]
+    clean = value(fresh @ truth) @ amplitudes
+    differences = [value(fresh @ w) @ amplitudes - clean for weights, _ in chains for w in weights[::5]]
+
+    def product(one: np.ndarray, other: np.ndarray) -> float:
+        return float(np.sum(one * other)) / (d * width)
+
+    half = steps // 2
+    halves = [
+        np.mean([product(weights[part].mean(axis=0), truth) for weights, _ in chains])
+        for part in (slice(0, half), slice(half, None))
+    ]
+    first, second = (weights.mean(axis=0) for weights, _ in chains)
+    return Posterior(
+        (product(first, truth) + product(second, truth)) / 2,
+        product(first, second),
+        float(np.mean(np.square(differences))) / 2,
+        (float(halves[0]), float(halves[1])),
+        float(np.mean([accepted for _, accepted in chains])),
+    )
+
+
+def _chain(
+    problem: _Problem, truth: np.ndarray, rng: np.random.Generator, steps: int, burn: int, leaps: int
+) -> tuple[np.ndarray, float]:
+    """The weights after each step, and the accepted share.
+
+    The step size is adapted while the chain burns in, towards a share of 0.8, and drawn anew by a fifth for each step.
+    """
+    g, taken, weights = truth.copy(), 0, []
     energy, slope = problem.energy(g)
-    size, taken, labels, weights = 0.5 / np.sqrt(1 + n / d * np.mean(amplitudes**2) / noise), 0, [], []
+    n, d = problem.X.shape
+    size = 0.5 / np.sqrt(1 + n / d * np.mean(problem.amplitudes**2) / problem.noise)
     for step in range(burn + steps):
-        momentum = rng.standard_normal(g.shape)
+        momentum, stride = rng.standard_normal(g.shape), size * rng.uniform(0.8, 1.2)
         begin = energy + 0.5 * np.sum(momentum**2)
-        new, force, now = g, slope, momentum - 0.5 * size * slope
+        new, force, now = g, slope, momentum - 0.5 * stride * slope
         for leap in range(leaps):
-            new = new + size * now
+            new = new + stride * now
             new_energy, force = problem.energy(new)
-            now = now - size * force * (1.0 if leap < leaps - 1 else 0.5)
+            now = now - stride * force * (1.0 if leap < leaps - 1 else 0.5)
         lost = new_energy + 0.5 * np.sum(now**2) - begin
         accept = np.log(rng.random()) < -lost if np.isfinite(lost) else False
         if accept:
@@ -98,14 +128,5 @@ def sample_posterior(
             size *= np.exp(0.1 * ((1.0 if accept else 0.0) - 0.8))
             continue
         taken += bool(accept)
-        w = problem.on_spheres(g)[0]
-        weights.append(w)
-        labels.append(value(fresh @ w) @ amplitudes)
-    clean = value(fresh @ truth) @ amplitudes
-
-    def error(part: list[np.ndarray]) -> float:
-        return float(np.mean((np.mean(part, axis=0) - clean) ** 2))
-
-    half = len(labels) // 2
-    overlaps = np.sum(np.mean(weights, axis=0) * truth, axis=0) / d
-    return Posterior(overlaps, error(labels), (error(labels[:half]), error(labels[half:])), taken / steps)
+        weights.append(problem.on_spheres(g)[0])
+    return np.array(weights), taken / steps

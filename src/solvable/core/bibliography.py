@@ -363,6 +363,12 @@ BIBLIOGRAPHY = {
         2013,
         "Information and Inference 2, 115, arXiv:1211.5164",
     ),
+    "johnstone2001distribution": Publication(
+        "Johnstone",
+        "On the distribution of the largest eigenvalue in principal components analysis",
+        2001,
+        "Annals of Statistics 29",
+    ),
     "kingma2015adam": Publication(
         "Kingma, Ba",
         "Adam: a method for stochastic optimization",

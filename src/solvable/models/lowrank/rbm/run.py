@@ -47,9 +47,9 @@ def run_rbm(model: SpikedCovariance, learner: RBM, data: SampleData, rng: np.ran
     if learner.solver == "amp":
         W, converged, iterations = float64(_by_messages)(units, X, rng)
     elif isinstance(units, GaussianUnits):
-        W, converged, iterations = _by_eigenvectors(units, X), True, 1
+        W, converged, iterations = by_eigenvectors(units, X), True, 1
     else:
-        W, converged, iterations = _by_ascent(units, X, rng)
+        W, converged, iterations = by_ascent(units, X, rng)
     Q = W.T @ W / len(W)
     metrics = overlaps_of(W.T @ data.truth / len(W), Q) | {"log_likelihood": log_likelihood(units, X, W)}
     return Outcome(metrics, W, converged, details={"iterations": iterations, "Q": Q})
@@ -75,7 +75,7 @@ def gradient(units: Units, X: np.ndarray, W: np.ndarray) -> np.ndarray:
     return X.T @ units.force(X @ W) - W @ (len(X) / len(W) * units.ridge(W.T @ W / len(W)))
 
 
-def _by_ascent(units: Units, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, bool, int]:
+def by_ascent(units: Units, X: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, bool, int]:
     """L-BFGS from small random weights."""
     n, d = X.shape
 
@@ -92,7 +92,7 @@ def _by_ascent(units: Units, X: np.ndarray, rng: np.random.Generator) -> tuple[n
     return W, bool(settled), int(found.nit)
 
 
-def _by_eigenvectors(units: Units, X: np.ndarray) -> np.ndarray:
+def by_eigenvectors(units: Units, X: np.ndarray) -> np.ndarray:
     """The leading eigenvectors of X^T X at eigenvalues l above n/d, each of squared norm 1 - n/(d l) times d."""
     n, d = X.shape
     W = np.zeros((d, units.count))
