@@ -51,6 +51,7 @@ class AMPRegressor(RegressorMixin, BaseEstimator):
       for a piecewise linear one of one projection that is learned from the labels.
     - `noise`: variance of the noise, in units of the target; None to learn it. Without a target it is learned always.
     - `affine`: whether labels are fitted as b + a g(z), by their mean and variance, or by the values that they take.
+      Without noise labels of a target of many values are taken as they are.
     - `max_steps`: of message passing. `random_state`: of its starts.
 
     After `fit`: `components_` (r x d), projections are (X - mean_) @ components_.T; `overlaps_`, their expected squared
@@ -185,7 +186,7 @@ class AMPRegressor(RegressorMixin, BaseEstimator):
         for noise in noises:
             scale, offset = self._units(labels, probes, atoms, noise)
             model = MultiIndex(self.target) if named else MultiIndex(self.target, noise=noise)
-            runs.append(self._run(model, white, (labels - offset) / scale, rng, scale, offset, atoms))
+            runs.append(self._run(model, white, (labels - offset) / scale, rng, scale, offset, atoms, probes))
         best = runs[0]
         for run in runs[1:]:
             best = run if run.better_than(best) else best
@@ -193,7 +194,7 @@ class AMPRegressor(RegressorMixin, BaseEstimator):
 
     def _units(self, labels: np.ndarray, probes: np.ndarray, atoms: np.ndarray, noise: float) -> tuple[float, float]:
         """a and b of the labels b + a g(z)."""
-        if not self.affine:
+        if not self.affine or (noise == 0 and not len(atoms)):
             return 1.0, 0.0
         if len(atoms):
             scale = float(np.ptp(labels) / np.ptp(atoms))
@@ -210,11 +211,12 @@ class AMPRegressor(RegressorMixin, BaseEstimator):
         scale: float,
         offset: float,
         atoms: np.ndarray,
+        probes: np.ndarray,
     ) -> _Run:
         d, r = white.shape[1], model.projections
         channel = model.channel
         y = _snapped(y, atoms)
-        _check_possible(channel, y, atoms)
+        _check_possible(channel, y, atoms, probes)
         instance = model.instance(Data(white / np.sqrt(d), y, np.zeros((d, r))))
         report, _ = instance.uninformed(rng, AMP(max_steps=int(self.max_steps)))
         evidence = _evidence(channel, y, report, atoms) - (0.0 if len(atoms) else float(np.log(scale)))
@@ -244,19 +246,21 @@ def _snapped(y: np.ndarray, atoms: np.ndarray) -> np.ndarray:
     return np.where(np.abs(y - nearest) < 1e-6 * np.ptp(atoms), nearest, y)
 
 
-def _check_possible(channel: Channel, y: np.ndarray, atoms: np.ndarray) -> None:
+def _check_possible(channel: Channel, y: np.ndarray, atoms: np.ndarray, probes: np.ndarray) -> None:
     """Refuse labels that a target without noise, or a named channel, never gives."""
     if channel.noise > 0:
         return
     if len(atoms):
         bad = np.min(np.abs(y[:, None] - atoms), axis=1) > 0
     else:
-        r = channel.projections
-        bad = ~(np.asarray(channel.posterior(channel.observe(y), np.zeros((len(y), r)), np.eye(r)).log_Z) > -1e6)
+        # Beyond an end of the values by much more than the gap between the last of many of them.
+        low, lower, upper, high = np.quantile(probes, (0, 0.001, 0.999, 1))
+        slack = 0.01 * probes.std()
+        bad = (y < low - 5 * (lower - low) - slack) | (y > high + 5 * (high - upper) + slack)
     if bad.any():
         raise ValueError(
-            f"noise = 0 is not allowed with the label {y[np.argmax(bad)]:.4g} (in units of the target), which the target "
-            "never gives: noise must be above 0, or None to learn it."
+            f"noise = 0 is not allowed with the label {y[np.argmax(bad)]:.4g} (in units of the target), which it never "
+            "gives: noise must be above 0, or None to learn it."
         )
 
 
