@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from solvable.core.status import Status as Status
     from solvable.engine.erm import ERM as ERM
     from solvable.engine.kernel import Kernel as Kernel
+    from solvable.engine.lofi import NeuralLoFi as NeuralLoFi
     from solvable.lab.curve import Curve as Curve
     from solvable.lab.figures.run import reproduce as reproduce
     from solvable.lab.forecast import Forecast as Forecast
@@ -52,11 +53,13 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.attention import DeepAttentionIndexed as DeepAttentionIndexed
     from solvable.models.attention import SequenceIndex as SequenceIndex
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
     from solvable.models.depth import HierarchicalTarget as HierarchicalTarget
+    from solvable.models.depth import JointTraining as JointTraining
     from solvable.models.depth import Layerwise as Layerwise
     from solvable.models.depth import LayerwiseSpectral as LayerwiseSpectral
     from solvable.models.depth import TreeTarget as TreeTarget
@@ -123,6 +126,7 @@ _HOMES = {
     "solvable.core.status": ("Status",),
     "solvable.engine.erm": ("ERM",),
     "solvable.engine.kernel": ("Kernel",),
+    "solvable.engine.lofi": ("NeuralLoFi",),
     "solvable.lab.curve": ("Curve",),
     "solvable.lab.figures.run": ("reproduce",),
     "solvable.lab.forecast": ("Forecast", "KernelRidge", "LinearRidge", "forecast"),
@@ -133,12 +137,19 @@ _HOMES = {
     "solvable.models.attention": (
         "AttentionIndexed",
         "DeepAttention",
+        "DeepAttentionIndexed",
         "SequenceIndex",
         "SequenceSGD",
         "SequenceSingleIndex",
         "positional_transitions",
     ),
-    "solvable.models.depth": ("HierarchicalTarget", "Layerwise", "LayerwiseSpectral", "TreeTarget"),
+    "solvable.models.depth": (
+        "HierarchicalTarget",
+        "JointTraining",
+        "Layerwise",
+        "LayerwiseSpectral",
+        "TreeTarget",
+    ),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from solvable.estimators.lofi import NeuralLoFi
+from solvable.estimators.quadratic import QuadraticRegressor
 from solvable.estimators.rbm import RBM
 from solvable.estimators.spectral_index import SpectralIndex
 
-__all__ = ["RBM", "NeuralLoFi", "SpectralIndex"]
+__all__ = ["RBM", "NeuralLoFi", "QuadraticRegressor", "SpectralIndex"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from solvable.engine.erm import run, theory, thresholds
-from solvable.models.index import dynamics, informed, kernel, spectral
+from solvable.models.index import dynamics, informed, kernel, lofi, spectral
 from solvable.models.index.multi_index import MultiIndex
 
-__all__ = ["MultiIndex", "dynamics", "informed", "kernel", "run", "spectral", "theory", "thresholds"]
+__all__ = ["MultiIndex", "dynamics", "informed", "kernel", "lofi", "run", "spectral", "theory", "thresholds"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.models.depth.hierarchical import kernel, run, theory  # noqa: F401  (it fills the registry)
+from solvable.models.depth.hierarchical import kernel, lofi, run, theory  # noqa: F401  (it fills the registry)
 from solvable.models.depth.hierarchical.learner import LayerwiseSpectral
 from solvable.models.depth.hierarchical.model import HierarchicalTarget
 

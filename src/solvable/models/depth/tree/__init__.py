@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from solvable.models.depth.tree import kernel, layerwise, theory  # noqa: F401  (they fill the registry)
+from solvable.models.depth.tree import kernel, layerwise, lofi, theory  # noqa: F401  (they fill the registry)
 from solvable.models.depth.tree.model import TreeTarget
 
 __all__ = ["TreeTarget"]

@@ -25,7 +25,8 @@ from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.kernel import Kernel
-from solvable.models.depth.learners import Layerwise
+from solvable.models.depth.learners import SPECTRAL, Layerwise
+from solvable.models.depth.tree.degrees import MOST_DEGREE
 from solvable.models.depth.tree.model import TreeTarget
 
 DEGREES = 6
@@ -47,7 +48,8 @@ def kernel(model: TreeTarget, learner: Kernel, kappa: np.ndarray) -> Prediction:
 def layerwise(model: TreeTarget, learner: Layerwise, kappa: np.ndarray) -> Prediction:
     """Nothing below the first layer's threshold, and above what its features allow."""
     degrees, first = model.degrees, first_layer(model)
-    Q = np.array([min(_whole(k / model.exponent), learner.degree) if k > first else 0 for k in kappa])
+    top = _degree(model, learner)
+    Q = np.array([min(_whole(k / model.exponent), top) if k > first else 0 for k in kappa])
     found = {"first_layer": np.where(kappa > first, 1.0, 0.0)}
     status = _ambiguous(kappa, thresholds_of_layerwise(model, learner).values())
     if learner.layers == 1:
@@ -90,12 +92,22 @@ def thresholds_of_layerwise(model: TreeTarget, learner: Layerwise) -> dict[str, 
     if math.isinf(first):
         return found
     if learner.layers == 1:
-        degrees = [q for q in _jumps(model, learner.degree) if q * model.exponent > first]
+        degrees = [q for q in _jumps(model, _degree(model, learner)) if q * model.exponent > first]
         return found | {f"degree_{q}": q * float(model.exponent) for q in degrees}
-    parts = model.degrees.shares[: learner.degree + 1]
+    parts = model.degrees.shares[: int(_degree(model, learner)) + 1]
     steps = [q * float(model.exponent) for q in np.nonzero(parts)[0] if q * model.exponent > first]
     later = {f"second_layer_{i}": step for i, step in enumerate(steps[:-1], start=1)}
     return found | later | {"second_layer": steps[-1] if steps else first}
+
+
+def _degree(model: TreeTarget, learner: Layerwise) -> float:
+    """The largest degree in the target's directions that the learner's features have.
+
+    That of its polynomials; neurons have any, of which a second layer uses those of the hidden features.
+    """
+    if learner.training == SPECTRAL:
+        return learner.degree
+    return MOST_DEGREE if learner.layers == 1 else min(model.degrees.highest, MOST_DEGREE)
 
 
 def _jumps(model: TreeTarget, degree: float) -> list[int]:
