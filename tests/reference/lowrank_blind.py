@@ -34,7 +34,7 @@ def _posterior(B, A, rho):
 def covariance_run(d, alpha, snr, seed):
     """Squared overlaps of the principal component with the spike and with a Gaussian latent variable."""
     rng = np.random.default_rng([2, d, seed])
-    w, u = rng.normal(size=d), rng.normal(size=round(alpha * d))
+    w, u = rng.normal(size=(1, d))[0], rng.normal(size=(1, round(alpha * d)))[0]
     w *= np.sqrt(d / (w @ w))
     X = rng.normal(size=(len(u), d)) + np.sqrt(snr / d) * np.outer(u, w)
     left, _, right = np.linalg.svd(X, full_matrices=False)
