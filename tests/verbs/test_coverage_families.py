@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from reference import apart, finer
 from reference import lowrank_equations as spikes
 from reference import random_feature_ridge as power
 from reference.features_equations import random_feature_ridge, spiked_ridge
 from reference.linear_descent import linear_descent
 from scipy.special import erf
-from true_errors import Draw, Point, log_uniform
+from true_errors import COVERED, HUGE, Draw, Point, judged, log_uniform
 
 import solvable as sv
 
@@ -247,3 +248,19 @@ DRAWS: dict[str, tuple[Draw, int]] = {
     "batch": (batch, 30),
 }
 """What is drawn, and at how many points: a hundred where a point is cheap."""
+QUICK = ("spiked matrix", "matrix and tensor, Bayes and AMP", "random features", "batch")
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_few_uncertainties_cover_the_true_error(name):
+    found = judged(DRAWS[name][0], 6, seed=1)
+    assert found.covered >= COVERED, found.worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWS)
+def test_uncertainties_cover_the_true_error_and_are_not_huge(name):
+    found = judged(*DRAWS[name])
+    print(f"{name}: {found}")
+    assert found.covered >= COVERED, "\n".join(found.worst[:10])
+    assert found.ratio >= HUGE

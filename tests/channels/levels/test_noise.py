@@ -81,7 +81,7 @@ def signs_and_line(y: Array, omega: Array, v: Array, noise: float) -> tuple[Arra
 
 
 def linear_in_the_first(f: Callable[[Array], Array]) -> Callable[..., tuple[Array, Array]]:
-    """y = z1 f(z2) + noise: Gaussian in z1 at every z2, whose nodes are as close at the zero of f as noise makes steep."""
+    """y = z1 f(z2) + noise: Gaussian in z1 at every z2, with nodes that are close where f is zero and noise matters."""
 
     def evidence(y: Array, omega: Array, v: Array, noise: float) -> tuple[Array, Array]:
         t = np.linspace(-14, 14, 4001)
