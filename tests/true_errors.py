@@ -51,7 +51,10 @@ def true_errors(draw: Draw, points: int, seed: int = 0) -> Iterator[tuple[float,
             if not np.asarray(found.converged)[at]:
                 continue
             order = {key: np.asarray(value)[at] for key, value in found.order_parameters.items()}
-            point = sv.Prediction({key: np.asarray(value)[at] for key, value in found.metrics.items()}, order)
+            metrics, stated = (
+                {k: np.asarray(v)[at] for k, v in part.items()} for part in (found.metrics, found.uncertainty)
+            )
+            point = sv.Prediction(metrics, order, uncertainty=stated)
             with jax.enable_x64(True):
                 exact = truth(model, learner, *map(float, place.values()), point)
             where = ", ".join([f"{model}, {learner}", *(f"{name}={value:.6g}" for name, value in place.items())])

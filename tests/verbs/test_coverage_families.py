@@ -3,7 +3,28 @@
 As `test_coverage.py` for the index and matrix families, against the independent equations of `reference/apart.py` or
 more points. Measured at seed 0, as numbers, covered share and median ratio (a dash: ten or fewer are above rounding):
 
-TABLE
+| pair | measured |
+|---|---|
+| spiked matrix | 200, 99 %, - |
+| spiked tensor | 114, 100 %, - |
+| spiked covariance | 9, 100 %, - |
+| principal component | 202, 100 %, - |
+| matrix and tensor: Bayes and AMP, likelihood, curriculum | 400 each, 100 %, - |
+| machine; its ascent | 80, 100 %, -; 38, 100 %, 0.21 |
+| wide teacher, where its uncertainty exceeds that of the table | 18, 100 %, 0.11 |
+| wide network | 100, 100 %, - |
+| network, averaged descent | 95, 100 %, - |
+| random features | 200, 100 %, - |
+| one step | 48, 95.8 %, - |
+| power law | 72, 100 %, - |
+| attention, softmax | 100, 100 %, - |
+| attention, hardmax | 24, 100 %, 0.026 |
+| one layer | 48, 100 %, 0.0041 |
+| untied layer; sequence | 4, 100 %; 2, 100 % |
+| one pass; a look ahead; twice | 8 each, 100 %, - |
+| batch | 60, 100 %, 0.19 |
+
+Without a row: logistic losses, the exact bulk of one step, two steps, several layers, descent on sequences, committees.
 """
 
 from __future__ import annotations
@@ -171,10 +192,6 @@ def one_layer(rng) -> Point:
     return sv.DeepAttention(1, T), either(rng), {"alpha": alpha}, apart.one_layer
 
 
-def two_layers(rng) -> Point:
-    return sv.DeepAttention(2, 2), either(rng), {"alpha": rng.uniform(0.3, 0.9, 2)}, apart.sampled_overlaps(8)
-
-
 def untied(rng) -> Point:
     T = int(rng.integers(2, 4))
     model = sv.DeepAttention(1, T, tied=False)
@@ -190,7 +207,7 @@ def sequence(rng) -> Point:
 def descent(kind: str) -> Draw:
     def draw(rng) -> Point:
         target, g = pick(rng, [("tanh(z)", np.tanh), ("sin(z)", np.sin), ("z + z**2", lambda z: z + z**2)])
-        shared = (float(rng.uniform(0.1, 1)), "erf")
+        shared = (float(rng.uniform(0.1, 0.5)), "erf")
         more: dict[str, Any] = {"start": float(rng.uniform(0.05, 0.5))}
         if kind == "ahead":
             more["extrapolation"] = float(rng.uniform(-0.5, 0.8))
@@ -239,12 +256,11 @@ DRAWS: dict[str, tuple[Draw, int]] = {
     "attention, softmax": (softmax, 100),
     "attention, hardmax": (hardmax, 60),
     "one layer": (one_layer, 60),
-    "two layers": (two_layers, 6),
-    "untied layer": (untied, 8),
-    "sequence": (sequence, 8),
-    "one pass": (descent("once"), 20),
-    "a look ahead": (descent("ahead"), 20),
-    "twice": (descent("twice"), 20),
+    "untied layer": (untied, 4),
+    "sequence": (sequence, 4),
+    "one pass": (descent("once"), 6),
+    "a look ahead": (descent("ahead"), 6),
+    "twice": (descent("twice"), 6),
     "batch": (batch, 30),
 }
 """What is drawn, and at how many points: a hundred where a point is cheap."""
