@@ -10,6 +10,7 @@ import pytest
 import solvable as sv
 from solvable.engine.amp import amp
 from solvable.engine.sides import Overlap
+from solvable.models.lowrank.matrix_tensor import interaction
 from solvable.models.lowrank.matrix_tensor.equations import FACTORS
 from solvable.models.lowrank.matrix_tensor.interaction import Blocks
 
@@ -40,7 +41,9 @@ def test_a_sample_is_what_the_model_says():
     assert not unseen.matrix.any() and not unseen.tensor.any()
 
 
-def test_fields_and_blocks():
+@pytest.mark.parametrize("block", [interaction._BLOCK_BYTES, 8 * 18 * 5])
+def test_fields_and_blocks(monkeypatch, block):
+    monkeypatch.setattr(interaction, "_BLOCK_BYTES", block)  # the second does not divide the tensor
     model = sv.MatrixTensor(0.3, 0.7, UNEQUAL)
     data, one = instance(model, 12)
     rng, blocks = np.random.default_rng(1), one.operator.blocks
