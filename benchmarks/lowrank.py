@@ -74,7 +74,7 @@ def theory(
 
     The grid is that of an axis, or of a number of the model at a given `alpha`, if it has one.
     """
-    fixed = {} if alpha is None else {"alpha": alpha}
+    fixed: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     one = lambda value: sv.predict(make(value), learner, **({axis: value} if axis else fixed))  # noqa: E731
     one(float(grid[0]))
     point = float(np.median([seconds(lambda value=value: one(float(value))) for value in grid[::5]])) * 1e3

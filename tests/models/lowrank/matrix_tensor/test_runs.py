@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ def overlaps(found, name="overlap"):
     return np.array([found[f"{name}_{k}"] for k in FACTORS])
 
 
-def instance(model, d, seed=0):
+def instance(model, d, seed=0) -> tuple[Any, Any]:
     data = model.sample(np.random.default_rng(seed), d)
     return data, model.instance(data)
 
