@@ -68,7 +68,7 @@ class JointTraining(Learner):
     """A fully connected ReLU network whose layers are trained all at once, by Adam with weight decay.
 
     - `layers`: 3 for two hidden layers of `width` and `second_width` neurons, 2 for one of `width` neurons.
-    - `width`: a number, or None for that of 100, 400 and 1000 whose error on samples set aside is least.
+    - `width`: a number, or None for that of 100 and 400 whose error on samples set aside is least.
     - `epochs` of steps on the square loss of batches of `batch` samples, at the rate `learning_rate`; `decay` times the
       weights is added to their gradient.
     - `validation`: the share of the samples that is set aside; the network of the epoch at which the error on them was

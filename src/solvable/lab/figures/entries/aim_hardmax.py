@@ -30,14 +30,14 @@ def gather(effort: Effort) -> Material:
     alpha = np.geomspace(0.02, 2.0, effort.pick(12, 50))
     places = effort.pick((0.1, 0.4, 1.0), (0.1, 0.2, 0.4, 0.7, 1.0, 1.5))
     learner = sv.AMP(max_steps=100)
-    runs = [Simulation("amp", [learner], places, effort.pick((30,), (40, 80)), effort.pick((3,), (8, 6)))]
+    runs = [Simulation("amp", [learner], places, effort.pick((30,), (40, 80)), effort.pick((3,), (6, 4)))]
     found = gather_curves(model, [sv.BayesOptimal()], alpha, runs, effort, [])
-    size, seeds = effort.pick((20,), (40,)), effort.pick((2,), (4,))
-    short = Simulation("three", [learner], places[:: effort.pick(3, 2)], size, seeds)
+    size, seeds = effort.pick((20,), (40,)), effort.pick((2,), (3,))
+    short = Simulation("three", [learner], places[:3], size, seeds)
     more = gather_runs(three, short, effort, {})
     at = float(sv.predict(model, sv.BayesOptimal(), alpha=PLACE)[METRIC])
     d = effort.pick(40, 80)
-    checked = [metric_of_run(model, learner, PLACE, d, seed, METRIC) for seed in range(effort.pick(4, 16))]
+    checked = [metric_of_run(model, learner, PLACE, d, seed, METRIC) for seed in range(effort.pick(4, 8))]
     values = {**found.values, "at": at, "checked": checked, "d": d}
     values["density"] = with_the_density(RHO, alpha)
     values["alpha"], values["of three"] = alpha, sv.predict(three, sv.BayesOptimal(), alpha=alpha)[METRIC]

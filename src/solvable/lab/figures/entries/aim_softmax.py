@@ -49,11 +49,11 @@ def gather(effort: Effort) -> Material:
 
     two, three = sv.AttentionIndexed(RHO, 2), sv.AttentionIndexed(RHO, 3)
     ratios = np.array(effort.pick((0.3, 0.4, 0.5, 0.6, 0.7), (0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8)))
-    steps = {"max_steps": effort.pick(500, 4000), "tolerance": 1e-9}
+    steps = {"max_steps": effort.pick(500, 2000), "tolerance": 1e-9}
     one, several = sv.GradientDescent(**steps), sv.GradientDescent(runs=AVERAGED, **steps)
-    size, seeds = effort.pick((24,), (100,)), effort.pick((3,), (8,))
-    small, few = effort.pick((16,), (60,)), effort.pick((3,), (8,))
-    places = np.array(effort.pick((0.3, 0.5), (0.2, 0.3, 0.5, 0.65, 0.7))) / count(2)
+    size, seeds = effort.pick((24,), (100,)), effort.pick((3,), (4,))
+    small, few = effort.pick((16,), (60,)), effort.pick((3,), (4,))
+    places = np.array(effort.pick((0.3, 0.5), (0.2, 0.35, 0.5, 0.65))) / count(2)
     runs = [
         Simulation("amp", [sv.AMP()], ratios / count(2), size, seeds),
         Simulation("descent", [one, several], places, small, few),

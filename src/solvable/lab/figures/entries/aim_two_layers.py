@@ -27,7 +27,7 @@ def gather(effort: Effort) -> Material:
     import solvable as sv
 
     values, curves, sizes = {}, {}, {}
-    d, seeds = effort.pick((24,), (40, 80)), effort.pick((2,), (8, 6))
+    d, seeds = effort.pick((24,), (40, 80)), effort.pick((2,), (6, 4))
     for name, rho in RANKS.items():
         model = sv.DeepAttentionIndexed(rho, 2, 2)
         most = 0.6 if math.isinf(rho) else 0.36
@@ -35,7 +35,7 @@ def gather(effort: Effort) -> Material:
         found = sv.predict(model, sv.AMP(), alpha=alpha, throw=False)
         values[name] = {"alpha": alpha, **{layer: found[layer] for layer in LAYERS}}
         values[f"{name} at"] = {layer: float(found[layer][alpha == PLACE][0]) for layer in LAYERS}
-        runs = Simulation(name, [sv.AMP(max_steps=100)], effort.pick((PLACE,), (0.05, 0.1, PLACE, 0.3)), d, seeds)
+        runs = Simulation(name, [sv.AMP(max_steps=100)], effort.pick((PLACE,), (0.1, PLACE, 0.3)), d, seeds)
         curves |= gather_runs(model, runs, effort, {})
         sizes[name] = {"d": list(d), "seeds": list(seeds)}
         values[f"{name} recovery"] = sv.thresholds(model)["strong_recovery"]

@@ -34,7 +34,7 @@ def gather(effort: Effort) -> Material:
         tied, Simulation("tied", [sv.AMP()], effort.pick((0.1, 0.15), (0.05, 0.1, 0.13, 0.16)), size, seeds), effort, {}
     )
     at = {str(place): float(sv.predict(untied, sv.BayesOptimal(), alpha=place)[METRIC]) for place in PLACES}
-    sizes_of_runs = effort.pick(((20, 3), (30, 4)), ((40, 16), (60, 12), (90, 8), (120, 6)))
+    sizes_of_runs = effort.pick(((20, 3), (30, 4)), ((40, 12), (60, 10), (90, 8), (120, 6)))
     checked = {
         str(place): {
             d: [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(seeds)]

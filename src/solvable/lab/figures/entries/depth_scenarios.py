@@ -43,13 +43,13 @@ def gather(effort: Effort) -> Material:
     every = list(_learners())
     few, spectral = every[:3], every[1:3]
     small, large = effort.pick((25, 36), (64, 144))
-    grid = effort.pick((1.6, AT), (1.25, 1.5, 1.625, 1.75, 1.875, AT, 2.125, 2.25))
-    seeds = effort.pick(2, 8)
+    grid = effort.pick((1.6, AT), (1.3, 1.5, 1.65, 1.8, AT, 2.2))
+    seeds = effort.pick(2, 4)
     plan = {
         "small": (one, small, every, grid, seeds),
-        "large": (one, large, few, effort.pick((1.6,), (1.25, 1.5, 1.625, 1.75)), effort.pick(2, 4)),
-        "larger n": (one, large, spectral, effort.pick((AT,), (1.875, AT, 2.125)), effort.pick(2, 4)),
-        "branches": (two, small, every, grid, effort.pick(2, 4)),
+        "large": (one, large, few, effort.pick((1.6,), (1.3, 1.5, 1.7)), effort.pick(2, 3)),
+        "larger n": (one, large, spectral, effort.pick((AT,), (1.85, AT, 2.15)), effort.pick(2, 3)),
+        "branches": (two, small, [*few, every[-1]], grid, effort.pick(2, 3)),
     }
     curves = {
         name.replace(" ", "_"): sv.learning_curve(
@@ -157,7 +157,7 @@ ENTRY = Entry(
     sources=(sources.DANDI_DEPTH,),
     shows="The error on tree targets, tanh(3h) of sums h of (He_2/2 + He_3/6) of d^(1/2) projections, from n = d^kappa "
     "samples: a quadratic kernel (I), one learned layer (II), two (III; spectral, and by descent layer by layer), and "
-    "networks of two layers (the best of three widths) and three trained as a whole. Lines: infinite dimension; "
+    "networks of two layers (the better of two widths) and three trained as a whole. Lines: infinite dimension; "
     "dotted: where a first layer finds the directions, 3/2, and a kernel learns the quadratic part, 2. Last panel: how "
     "much of the directions and of the hidden feature is found.",
     claims=(

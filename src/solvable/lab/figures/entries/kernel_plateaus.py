@@ -28,8 +28,8 @@ def gather(effort: Effort) -> Material:
 
     kappa = effort.pick((1.2, LAST), (0.6, 0.9, 1.2, 1.5, 1.8, 2.1, 2.4, LAST))
     plan = {
-        "any degree": (math.inf, effort.pick((12,), (20,)), effort.pick(2, 6)),
-        "degree two": (2, effort.pick((12,), (20, 40)), effort.pick(2, 6)),
+        "any degree": (math.inf, effort.pick((12,), (20,)), effort.pick(2, 4)),
+        "degree two": (2, effort.pick((12,), (20, 40)), effort.pick(2, 4)),
     }
     values: dict[str, Any] = {"kappa": np.array(kappa), "runs": {}, "plateaus": {}, "curve": {}}
     for name, target in TARGETS.items():

@@ -15,7 +15,7 @@ from solvable.models.depth.tree.model import TreeData
 from solvable.models.depth.tree.scores import Function
 from solvable.numerics.ridge import trained_samples
 
-WIDTHS = (100, 400, 1000)
+WIDTHS = (100, 400)
 """Those that a width of None chooses from."""
 
 Layers = list[tuple[Any, Any]]
