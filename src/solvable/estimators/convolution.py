@@ -35,7 +35,7 @@ class ConvolutionalLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Images are arrays (n, height, width) or (n, height, width, channels), or rows of numbers whose `shape` is given; a
     square number of them is taken for a square image of one channel, and any other for an image of one row.
 
-    - `features`: how many channels K each layer keeps.
+    - `features`: how many channels K each layer keeps; None for all of its neurons, of which labels then pick none.
     - `layers`: how many layers select; each halves the image.
     - `width`: random neurons P of a layer.
     - `patch`: k, odd.
@@ -50,7 +50,7 @@ class ConvolutionalLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def __init__(
         self,
-        features: int = 10,
+        features: int | None = 10,
         layers: int = 1,
         width: int = 200,
         patch: int = 3,
@@ -104,8 +104,9 @@ class ConvolutionalLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return images.reshape(len(images), -1)
 
     def _fitted(self, X: Any, y: Any) -> np.ndarray:
-        for name in ("features", "layers", "width"):
+        for name in ("layers", "width"):
             check_count(name, getattr(self, name), least=1)
+        kept = None if self.features is None else check_count("features", self.features, least=1)
         readout, patch = check_count("readout", self.readout, least=0), check_count("patch", self.patch, least=1)
         if patch % 2 == 0:
             raise bad_parameter("patch", patch, "odd, so that a patch has a place in the middle")
@@ -122,10 +123,10 @@ class ConvolutionalLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         rng, labels = check_random_state(self.random_state), columns(y)
         self.mean_ = np.mean(X, axis=0)
         h = (X - self.mean_).reshape(len(X), *self.shape_)
-        self.filter_eigenvalues_, self.filters_ = _filters(h, labels, patch, int(self.features))
+        self.filter_eigenvalues_, self.filters_ = _filters(h, labels, patch, kept)
         self._layers, self.eigenvalues_ = [], []
         for _ in range(self.layers):
-            layer = _Convolution(h, labels, int(self.features), int(self.width), patch, rng)
+            layer = _Convolution(h, labels, kept, int(self.width), patch, rng)
             self._layers.append(layer)
             self.eigenvalues_.append(layer.eigenvalues)
             h = layer(h)
@@ -143,7 +144,7 @@ class _Convolution:
         self,
         h: np.ndarray,
         labels: np.ndarray,
-        kept: int,
+        kept: int | None,
         width: int,
         patch: int,
         rng: np.random.RandomState,
@@ -152,6 +153,9 @@ class _Convolution:
         inputs = min(patch, _odd(h.shape[1])) * min(patch, _odd(h.shape[2])) * h.shape[3]
         scale = np.sqrt(np.mean([length(rows) ** 2 for rows, _ in _patches(h, patch)]))
         self._W = rng.standard_normal((inputs, width)) / max(scale, np.finfo(float).tiny) / np.sqrt(width)
+        self.eigenvalues, self._V = np.empty(0), np.eye(width)
+        if kept is None:
+            return
         moments = np.zeros((labels.shape[1], width, width))
         places = h.shape[1] * h.shape[2]
         for rows, part in _patches(h, patch):
@@ -166,14 +170,14 @@ class _Convolution:
         return _pooled(np.concatenate(parts).reshape(*h.shape[:3], -1))
 
 
-def _filters(h: np.ndarray, labels: np.ndarray, patch: int, kept: int) -> tuple[np.ndarray, np.ndarray]:
+def _filters(h: np.ndarray, labels: np.ndarray, patch: int, kept: int | None) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues, and eigenvectors as small images, of the label-weighted covariance of the patches."""
     places = h.shape[1] * h.shape[2]
     moments: Any = 0.0
     for rows, part in _patches(h, patch):
         moments = moments + np.stack([(rows * np.repeat(y[part], places)[:, None]).T @ rows for y in labels.T])
-    found = [largest(C / (len(h) * places), min(kept, len(C))) for C in moments]
-    values, vectors = merged(found, kept)
+    most = moments.shape[1] if kept is None else min(kept, moments.shape[1])
+    values, vectors = merged([largest(C / (len(h) * places), most) for C in moments], most)
     size = [min(patch, _odd(side)) for side in h.shape[1:3]]
     return values, vectors.T.reshape(len(values), *size, h.shape[3])
 
