@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 
+from solvable.channels.sequence.indexed_layers import IndexedLayersChannel
 from solvable.channels.sequence.layers import LayersChannel
 from solvable.channels.sequence.untied import UntiedChannel
 
@@ -28,10 +29,17 @@ def main() -> None:
     rows += [
         ("three layers, V = (1, 1, 0.5)", lambda: LayersChannel(3, 2, 1.0).average(np.diag([1.0, 1.0, 0.5]), 1.0)),
         ("untied, V = (0.5, 0.7)", lambda: UntiedChannel(2).average(np.diag([0.5, 0.7]), 1.0)),
+        *(
+            (
+                f"two layers of extensive rank, V = {v}",
+                lambda v=v: IndexedLayersChannel(2, 2, 1.0, 1.0).average(np.diag(v), 1.0),
+            )
+            for v in ((0.8, 0.5), (0.5, 0.05))
+        ),
         ("last layer's threshold", lambda: two.linearisation(np.zeros((2, 2)), np.eye(2))),
     ]
     for name, function in rows:
-        print(f"{name:32s}{seconds(function):8.2f} s")
+        print(f"{name:45s}{seconds(function):8.2f} s")
 
 
 if __name__ == "__main__":

@@ -50,6 +50,8 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "attention, descent": (ATTENTION, sv.GradientDescent(runs=2), (0.0, 0.02, 0.05)),
     "hardmax, Bayes": (sv.AttentionIndexed(0.5, 2, "hardmax"), sv.BayesOptimal(), (0.0, 0.1, 0.5)),
     "deep attention, Bayes": (sv.DeepAttention(1, 3), sv.BayesOptimal(), (0.0, 0.1, 0.3)),
+    "deep indexed, Bayes": (sv.DeepAttentionIndexed(0.5, 2, 2), sv.BayesOptimal(), (0.0, 0.1)),
+    "deep indexed, AMP": (sv.DeepAttentionIndexed(0.5, 2, 2), sv.AMP(), (0.0, 0.1)),
     "tokens, descent": (sv.SequenceSingleIndex("z", 3), sv.SequenceSGD(0.3, "tied", start=0.2), (0.0, 1.0, 4.0)),
     "deep attention, AMP": (sv.DeepAttention(1, 3), sv.AMP(), (0.0, 0.1, 0.3)),
     "sequence, Bayes": (sv.SequenceIndex("z1[1]*z1[2]", 2, noise=0.1), sv.BayesOptimal(), (0.0, 0.1)),

@@ -53,11 +53,13 @@ if TYPE_CHECKING:
     from solvable.lab.sweep.verb import sweep as sweep
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
+    from solvable.models.attention import DeepAttentionIndexed as DeepAttentionIndexed
     from solvable.models.attention import SequenceIndex as SequenceIndex
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
     from solvable.models.attention import positional_transitions as positional_transitions
     from solvable.models.depth import HierarchicalTarget as HierarchicalTarget
+    from solvable.models.depth import JointTraining as JointTraining
     from solvable.models.depth import Layerwise as Layerwise
     from solvable.models.depth import LayerwiseSpectral as LayerwiseSpectral
     from solvable.models.depth import TreeTarget as TreeTarget
@@ -135,12 +137,19 @@ _HOMES = {
     "solvable.models.attention": (
         "AttentionIndexed",
         "DeepAttention",
+        "DeepAttentionIndexed",
         "SequenceIndex",
         "SequenceSGD",
         "SequenceSingleIndex",
         "positional_transitions",
     ),
-    "solvable.models.depth": ("HierarchicalTarget", "Layerwise", "LayerwiseSpectral", "TreeTarget"),
+    "solvable.models.depth": (
+        "HierarchicalTarget",
+        "JointTraining",
+        "Layerwise",
+        "LayerwiseSpectral",
+        "TreeTarget",
+    ),
     "solvable.models.features": (
         "OneStep",
         "PowerLawFeatures",

@@ -292,10 +292,13 @@ class PackedFeatures:
         return len(self._weight)
 
     def forward(self, signal: np.ndarray) -> np.ndarray:
-        return self._features.forward(self.matrix(signal))[:, None] / self.norms
+        """The measurements (n, p) of p matrices (N, p)."""
+        columns = [self._features.forward(self.matrix(column)) for column in signal.T]
+        return np.stack(columns, axis=1) / self.norms
 
     def adjoint(self, residual: np.ndarray) -> np.ndarray:
-        return self.vector(self._features.adjoint((residual / self.norms)[:, 0]))
+        columns = [self.vector(self._features.adjoint(column)) for column in (residual / self.norms).T]
+        return np.concatenate(columns, axis=1)
 
     def unit(self, variance: float) -> np.ndarray:
         """What Tr[G S] is divided by, (n, 1), to be a projection of w with |w|^2 = N, for |S|_F^2 = d `variance`."""
@@ -306,8 +309,8 @@ class PackedFeatures:
         return (S[self._place] * self._weight)[:, None]
 
     def matrix(self, signal: np.ndarray) -> np.ndarray:
-        """The symmetric matrix of a column."""
+        """The symmetric matrix of a column, (N,) or (N, 1)."""
         S = np.empty((self.size, self.size))
-        S[self._place] = signal[:, 0] / self._weight
+        S[self._place] = np.ravel(signal) / self._weight
         S.T[self._place] = S[self._place]
         return S

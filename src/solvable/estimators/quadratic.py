@@ -122,7 +122,7 @@ class QuadraticRegressor(RegressorMixin, BaseEstimator):
         if self.linear_penalty is not None:
             return float(self.linear_penalty)
         size = max(float(np.sum(X.var(axis=0))), np.finfo(float).tiny) * len(X) / X.shape[1]
-        return float(RidgeCV(alphas=size * _RIDGES).fit(X, y).alpha_)
+        return float(np.asarray(RidgeCV(alphas=size * _RIDGES).fit(X, y).alpha_))
 
 
 class _Solution(NamedTuple):

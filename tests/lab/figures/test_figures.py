@@ -26,6 +26,7 @@ SOURCE = Source("Nobody", "Nothing", 1900, "nowhere")
 WANTED = {
     "aim-hardmax",
     "aim-softmax",
+    "aim-two-layers",
     "attention-untied-threshold",
     "binary-perceptron",
     "committee",

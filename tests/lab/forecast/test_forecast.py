@@ -49,6 +49,22 @@ def test_features_and_their_kernel_say_the_same():
         assert fit_of(one, n, np.inf, 2.0).error == pytest.approx(fit_of(other, n, np.inf, 2.0).error, rel=1e-6)
 
 
+def test_a_part_of_the_rows_has_the_degrees_of_freedom_of_all_whatever_the_tails():
+    """A kernel on rows of which some are far from all others: the same function of nu from few rows as from many."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((1200, 20))
+    X[rng.random(1200) < 0.15] *= 2.5
+    y = np.tanh(X[:, 0] + X[:, 1] * X[:, 2] / 2) + 0.3 * rng.standard_normal(1200)
+    samples, nu = Samples(X, y, sv.KernelRidge("rbf")), np.geomspace(1e-3, 1e-1, 5)
+    alike, found = [], []
+    for rows in (300, 1200):
+        table = samples.estimate(np.arange(rows)).seen
+        alike.append(np.interp(np.log(nu), np.log(table.nu), rows - 1 - table.worth(rows - 1)))
+        found.append(np.interp(np.log(nu), np.log(table.nu), table.T1))
+    assert found[0] == pytest.approx(found[1], rel=0.08)
+    assert np.max(alike[1] / alike[0]) > 1.15  # the function that all rows would have if they were alike
+
+
 def test_it_forecasts_what_is_known_of_gaussian_data():
     """Least squares on d Gaussian inputs: noise (1 + d / (n - d - 1)) and the same for the constant."""
     X, y = linear_data(1500, noise=1.0)
@@ -91,7 +107,9 @@ def test_a_quarter_of_the_rows_forecasts_the_rest(name, learner):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", [sv.LinearRidge(), sv.KernelRidge("laplace"), sv.KernelRidge("relu", p=200)])
+@pytest.mark.parametrize(
+    "learner", [sv.LinearRidge(), sv.KernelRidge("laplace"), sv.KernelRidge("rbf"), sv.KernelRidge("relu", p=200)]
+)
 def test_random_quarters_are_covered_and_the_interval_is_not_huge(learner):
     """Of forecasts from random quarters of the digits nine in ten hold the measured error; they are within 40 %."""
     X, y = shipped("digits")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
+from solvable.models.features.two_steps.directions import Sample, directions, sample_nodes
 from solvable.models.features.two_steps.expansion import mean_derivatives
 from solvable.models.features.two_steps.outliers import expected_outliers, measured_outliers
 from solvable.verbs.simulate import simulate_many
@@ -14,7 +15,10 @@ THIRD = "sin(2*z) - 4*exp(-1.5)*sin(z)/2"
 """A bounded label of information exponent three: E[y z] = E[y (z^2 - 1)] = 0."""
 SECOND = f"{THIRD} + (cos(z) - exp(-0.5))/2"
 SMOOTH, CUBIC = "tanh(z + 0.7)", "2*z + z**2/2 + z**3/6"
+SIGMOID = "log(1 + exp(2*(z + 0.7)))/2"
+"""Its slope is a sigmoid."""
 NAMES = ("alignment_0", "alignment_1", "alignment_2")
+SHARES = ("squared_overlap", "cosine")
 
 
 def model(target, activation=SMOOTH, width=1.0, noise=0.0):
@@ -35,6 +39,10 @@ def test_it_meets_the_values_of_the_closed_formula(target, reuse, k, values):
     """Of the theory sheet, to its four digits; those of tanh at alpha = 1 and of k = 2 from the formula by SciPy."""
     found = sv.predict(model(target), sv.TwoSteps(0.38, 0.3, reuse, shift="mean"), alpha=[1.0, 3.0])
     assert found[f"alignment_{k}"] == pytest.approx(values, abs=6e-5)
+
+
+def second_label(z):
+    return np.sin(2 * z) - 2 * np.exp(-1.5) * np.sin(z) + (np.cos(z) - np.exp(-0.5)) / 2
 
 
 def by_definition(target, slopes, k, alpha, reuse, noise):
@@ -62,6 +70,50 @@ def by_definition(target, slopes, k, alpha, reuse, noise):
     S, R, P, Q = (np.sum(weight * part) for part in (v * z, v * xi, v * y, v * v))
     A, rest = (R + b * P / square, Q - P**2 / square) if reuse else (R, Q)
     return S / np.sqrt(S**2 + A**2 + rest / alpha)
+
+
+def test_it_agrees_with_an_independent_evaluation_for_an_activation_that_saturates():
+    """Slopes s = 1/(1 + exp(-2 u - 1.4)), of which all derivatives count; and 0.4102 for the second label."""
+
+    def s(u):
+        return 1 / (1 + np.exp(-2 * (u + 0.7)))
+
+    slopes = [s, lambda u: 2 * s(u) * (1 - s(u)), lambda u: 4 * s(u) * (1 - s(u)) * (1 - 2 * s(u))]
+    found = sv.predict(model(SECOND, SIGMOID), sv.TwoSteps(0.42, 0.2), alpha=3.0)
+    for k in range(3):
+        known = by_definition(second_label, slopes, k, 3.0, True, 0.0)
+        assert found[f"alignment_{k}"] == pytest.approx(np.sign(slopes[k](0.0)) * known, rel=1e-4, abs=1e-6)
+    assert found["alignment_1"] == pytest.approx(0.4102223, abs=1e-6)
+
+
+def test_at_the_shifts_of_a_finite_width_it_is_the_same():
+    """The slope after a shift of finite size, without a series: what a fit finds of it at p = 800 is the limit."""
+    (g, wg), (u, wu), (nu, wn) = (np.polynomial.hermite_e.hermegauss(m) for m in (14, 40, 10))
+    wg, wu, wn = wg / wg.sum(), wu / wu.sum(), wn / wn.sum()
+    problem, learner, alpha = model(SECOND, SIGMOID), sv.TwoSteps(0.42, 0.1), 3.0
+    sample = sample_nodes(problem, 8, False, fine=False)
+    there = sample.weight > 1e-12
+    sample = Sample(*(part[there] for part in sample))
+    z, y, xi, weight = sample
+    slope = 1 / (1 + np.exp(-2 * (u + 0.7)))
+    c1, square = wu @ slope, weight @ y**2 / alpha
+    c2, spread = wu @ (slope * u), np.sqrt((wu @ slope**2 - c1**2) * square)
+    kappa, rows = c1 * ((weight @ (y * z)) * z + np.sqrt(square) * xi), []
+    for tau in 800 ** (learner.first - 0.5) * g:
+        h = kappa[:, None] + slope * y[:, None] / alpha + c2 * (weight @ y) * u
+        shifted = u + tau * h
+        rows.append(
+            y
+            * sum(
+                w * (1 / (1 + np.exp(-2 * (shifted + tau * spread * x + 0.7))) @ wu)
+                for x, w in zip(nu, wn, strict=True)
+            )
+        )
+    found = directions(np, sample, alpha, True, np.array(rows))
+    powers = g[:, None] ** np.arange(4)
+    fit = np.linalg.solve(powers.T @ (wg[:, None] * powers), powers.T * wg)[1]
+    cosine = fit @ found.along[1:] / np.sqrt(fit @ found.gram[1:, 1:] @ fit)
+    assert cosine == pytest.approx(sv.predict(problem, learner, alpha=alpha)["alignment_1"], abs=2e-3)
 
 
 def test_it_agrees_with_an_independent_evaluation():
@@ -169,7 +221,24 @@ def test_runs_agree_at_two_sizes(target, reuse, d):
     """Where the shift of a unit matters: the closed formula is 0.049 off for k = 1 of the second target."""
     problem, learner = model(target, CUBIC, 2.0), sv.TwoSteps(0.42, 0.2, reuse)
     runs = simulate_many(problem, learner, d, range(24 if d < 500 else 12), alpha=3.0)
-    compare(sv.predict(problem, learner, alpha=3.0), runs, shift=5 / d)
+    compare(sv.predict(problem, learner, alpha=3.0), runs, (*NAMES, *SHARES), shift=5 / d)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [300, 600])
+@pytest.mark.parametrize("target", ["tanh(z)", SECOND])
+def test_runs_of_an_activation_that_saturates_agree_at_two_sizes(target, d):
+    problem, learner = model(target, SIGMOID, 2.0), sv.TwoSteps(0.42, 0.1)
+    runs = simulate_many(problem, learner, d, range(24 if d < 500 else 12), alpha=3.0)
+    compare(sv.predict(problem, learner, alpha=3.0), runs, ("alignment_0", "alignment_1", *SHARES), shift=5 / d)
+
+
+def test_a_run_says_when_scatter_hides_a_direction():
+    """The first direction is plain from 60 units; of the span of three of them next to nothing is known."""
+    problem = model("tanh(z)", CUBIC)
+    for second, said in ((0.1, True), (0.45, False)):
+        runs = simulate_many(problem, sv.TwoSteps(0.3, second), 60, range(5), alpha=3.0)
+        assert all(run.consistent for run in runs) is said
 
 
 @pytest.mark.slow

@@ -149,3 +149,31 @@ def test_runs_written_from_the_definitions_agree(d, seeds):
     for values, found in zip(known, np.array(runs), strict=True):
         error = found.std(axis=0, ddof=1) / np.sqrt(seeds)
         assert np.all(np.abs(found.mean(axis=0) - values) < 4 * error + 4 / d)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("learner", [sv.BayesOptimal(), sv.AMP(), sv.Spectral()])
+def test_no_spike_and_a_huge_one(learner):
+    """Nothing is known at any number of samples, without a warning; and everything of a spike that covers the noise."""
+    nothing = sv.predict(sv.SpikedCovariance(0.0), learner, alpha=np.array([0.0, 1.0, 1e9]))
+    assert np.all(nothing["squared_overlap"] == 0) and np.all(nothing["latent_squared_overlap"] == 0)
+    assert np.all(np.isinf(list(sv.thresholds(sv.SpikedCovariance(0.0)).values())))
+    assert sv.predict(sv.SpikedMatrix(1e50, "gauss-bernoulli:0.1"), learner)["squared_overlap"] == pytest.approx(1.0)
+    assert sv.predict(sv.SpikedCovariance(1e50), learner, alpha=2.0)["squared_overlap"] == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"snr = 1e\+80 is not allowed: snr must be a number from 0 to 1e50"):
+        sv.SpikedMatrix(1e80)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "seeds"), [(60, 60), (120, 40)])
+def test_tensors_close_to_the_spinodal_as_runs_from_the_overlap_of_theory(d, seeds):
+    """At noise 0.2 some runs lose the spike at these sizes, so that an average of ends is one of those that keep it.
+
+    The first step has no such choice: from an estimate of the overlap of theory it leads to the same overlap.
+    """
+    q = float(sv.predict(sv.SpikedTensor(3, 0.2), sv.BayesOptimal())["overlap"])
+    first, ends = np.array([blind.tensor_run(d, 0.2, q, seed) for seed in range(seeds)]).T
+    kept = ends[ends > 0.3]
+    assert len(kept) > 0.6 * seeds
+    for values in (first, kept):
+        assert abs(values.mean() - q) < 4 * values.std(ddof=1) / np.sqrt(len(values))

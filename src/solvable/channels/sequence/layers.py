@@ -25,16 +25,11 @@ import numpy as np
 
 from solvable.channels.base import Linearisation
 from solvable.channels.sequence.base import Moments, SequenceChannel, even_part, pairs, second_moments
+from solvable.channels.sequence.hidden import drawn, nodes_of
+from solvable.channels.sequence.tables import softmax, solved, upper
 from solvable.numerics.batches import in_batches
-from solvable.numerics.sobol import normal_points
 
-_REACH = 5.2
 _REACH_LABELS = 7.0
-_STEP, _NARROW = 0.5, 1.2
-"""The step of the trapezoidal rule in units of the prior's width, and of that of what the label leaves."""
-_POINTS = (21, 27, 37, 51, 69, 93, 125, 169, 229, 309)
-_DRAWS = 10
-"""The logarithm of the number of weighted draws, to base 2."""
 _ROWS = 64
 
 
@@ -64,7 +59,7 @@ class LayersChannel(SequenceChannel):
 
     @property
     def weighted(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.hidden > 2
+        return drawn(self.hidden)
 
     def pinned_mass(self, directions: np.ndarray) -> float:
         """A label is T numbers that depend on every layer: without noise they pin all layers, or none."""
@@ -116,7 +111,8 @@ class LayersChannel(SequenceChannel):
         V_early, cross = V[:early, :early], V[:early, early]
         slope = np.linalg.solve(V_early, cross)
         V_left = float(V[early, early] - cross @ slope)
-        nodes, log_weights = self._nodes(V_early, V_left, draw, fineness)
+        ratio = float(np.sqrt(V_left / np.linalg.eigvalsh(V_early)[-1]))
+        nodes, log_weights = nodes_of((T, early), ratio, draw, fineness)
         v, a = np.linalg.eigh(V_early)
         log_norm = -T / 2 * np.log(2 * np.pi * V_left)
         constants = (a * np.sqrt(v)) @ a.T, slope, 1 / V_left, nodes, log_weights, log_norm
@@ -126,18 +122,6 @@ class LayersChannel(SequenceChannel):
             found = in_batches(lambda *rows: program(*fixed, *rows), shown, Omega, batch=_ROWS, alone=False)
         top, even, odd = found
         return _assembled(top, even, odd, T, early)
-
-    def _nodes(self, V_early: np.ndarray, V_left: float, draw: int, fineness: float) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes (T, L - 1, k) of N(0, I), and the logarithms of their weights."""
-        if self.weighted:
-            power = _DRAWS + round(np.log2(fineness))
-            nodes = normal_points(self.hidden, power, 1000 + draw)
-            log_weights = np.full(len(nodes), -power * np.log(2))
-        else:
-            ratio = np.sqrt(V_left / np.linalg.eigvalsh(V_early)[-1])
-            wanted = 2 * _REACH * fineness / min(_STEP, _NARROW * float(ratio))
-            nodes, log_weights = _disc(next((m for m in _POINTS if m >= wanted), _POINTS[-1]))
-        return np.ascontiguousarray(nodes.T.reshape(self.tokens, self.layers - 1, -1)), log_weights
 
 
 def _assembled(top: np.ndarray, even: np.ndarray, odd: np.ndarray, T: int, early: int) -> Moments:
@@ -162,16 +146,6 @@ def _square(upper: np.ndarray, size: int) -> np.ndarray:
     row, column = np.triu_indices(size)
     found[:, row, column] = found[:, column, row] = upper
     return found
-
-
-@functools.lru_cache(maxsize=16)
-def _disc(points: int) -> tuple[np.ndarray, np.ndarray]:
-    """The trapezoidal rule of a Gaussian in two dimensions within a disc, `points` on its diameter."""
-    x = np.linspace(-_REACH, _REACH, points)
-    nodes = np.stack(np.meshgrid(x, x), -1).reshape(-1, 2)
-    nodes = nodes[np.sum(nodes**2, 1) <= _REACH**2 + 1e-9]
-    log_weights = -np.sum(nodes**2, 1) / 2
-    return nodes, log_weights - np.log(np.exp(log_weights).sum())
 
 
 def last_scores(z: np.ndarray, residual: float) -> np.ndarray:
@@ -203,39 +177,6 @@ def signless(log_y: np.ndarray) -> np.ndarray:
     return direction * length[:, None]
 
 
-def _solved(A: Any, residual: Any, right: list[Any], T: int) -> tuple[list[Any], Any]:
-    """(residual I + A)^-1 times T rows, and the determinant; A is a T x T table of arrays."""
-    A = [[A[t][s] + residual if t == s else A[t][s] for s in range(T)] for t in range(T)]
-    right, determinant = list(right), 1.0
-    for t in range(T):
-        determinant = determinant * A[t][t]
-        for below in range(t + 1, T):
-            ratio = A[below][t] / A[t][t]
-            A[below] = [A[below][s] - ratio * A[t][s] if s > t else None for s in range(T)]
-            right[below] = right[below] - ratio * right[t]
-    for t in reversed(range(T)):
-        for later in range(t + 1, T):
-            right[t] = right[t] - A[t][later] * right[later]
-        right[t] = right[t] / A[t][t]
-    return right, determinant
-
-
-def _attention(u: list[Any]) -> list[list[Any]]:
-    """The T x T table of softmax(u u^T), for T arrays u."""
-    table = []
-    for own in u:
-        scores = [own * other for other in u]
-        top = functools.reduce(jnp.maximum, scores)
-        powers = [jnp.exp(score - top) for score in scores]
-        total = functools.reduce(jnp.add, powers)
-        table.append([power / total for power in powers])
-    return table
-
-
-def _upper(parts: list[Any]) -> list[Any]:
-    return [parts[i] * parts[j] for i in range(len(parts)) for j in range(i, len(parts))]
-
-
 @functools.lru_cache(maxsize=32)
 def _program(layers: int, residual: float) -> Any:
     """The compiled posterior of rows (u, Omega); arrays over the nodes of a row are innermost, for speed."""
@@ -246,7 +187,8 @@ def _program(layers: int, residual: float) -> Any:
         z = [[w[t, a] + shift[t, a] for t in range(T)] for a in range(early)]
         scores, factors = list(z), []
         for number in range(early):
-            A = _attention(scores[number])
+            own = scores[number]
+            A = softmax([[one * other for other in own] for one in own])
             factors.append(A)
             for later in range(number + 1, early):
                 scores[later] = [
@@ -254,7 +196,7 @@ def _program(layers: int, residual: float) -> Any:
                 ]
         last, determinant = [jnp.broadcast_to(u[t], log_w.shape) for t in range(T)], 1.0
         for A in reversed(factors):
-            last, own = _solved(A, residual, last, T)
+            last, own = solved(A, residual, last, T)
             determinant = determinant * own
         centre = [w[t, early] + sum((shift[t, a] * slope[a] for a in range(early)), 0.0) for t in range(T)]
         product = precision * sum(last[t] * centre[t] for t in range(T))
@@ -265,7 +207,7 @@ def _program(layers: int, residual: float) -> Any:
         likelier, rest = jnp.exp(log_p - top) / determinant, jnp.exp(-2 * jnp.abs(product))
         both, odd = likelier * (1 + rest), likelier * (1 - rest) * jnp.sign(product)
         hidden = [z[a][t] for t in range(T) for a in range(early)]
-        even_terms = [jnp.ones_like(product), *hidden, *_upper(hidden), *_upper(last)]
+        even_terms = [jnp.ones_like(product), *hidden, *upper(hidden), *upper(last)]
         even = jnp.stack(even_terms) @ both
         return top + log_norm, even, jnp.stack([*last, *(h * y for h in hidden for y in last)]) @ odd
 

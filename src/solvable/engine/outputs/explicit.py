@@ -14,6 +14,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -139,8 +140,7 @@ class LatentOutput(ExplicitOutput):
         return 1 / self.snr**2 if self.snr > 0 else float("inf")
 
     def log_information(self, t: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(self.snr) + _log_overlap(self.prior, self._log_precision(t))
+        return self._log_snr + _log_overlap(self.prior, self._log_precision(t))
 
     def entropy(self, t: np.ndarray | float) -> np.ndarray:
         return self.prior.potential(self.snr * expit(np.asarray(t, float)))
@@ -151,7 +151,11 @@ class LatentOutput(ExplicitOutput):
 
     def _log_precision(self, t: np.ndarray | float) -> np.ndarray:
         """log(theta q) of the field of u."""
-        return np.log(self.snr) - np.logaddexp(0.0, -np.asarray(t, float))
+        return self._log_snr - np.logaddexp(0.0, -np.asarray(t, float))
+
+    @property
+    def _log_snr(self) -> float:
+        return math.log(self.snr) if self.snr > 0 else -math.inf
 
     def denoiser(self, y: Any = None) -> LatentDenoiser:
         return LatentDenoiser(self.prior, self.snr)

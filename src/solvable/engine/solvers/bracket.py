@@ -14,13 +14,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from solvable.core.status import Status
 from solvable.engine.sides import BayesOutput, BayesSignal
 from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
-from solvable.numerics.roots import regula_falsi
+from solvable.numerics.roots import Root, regula_falsi
 
 _LARGEST = 1e12
 """The qhat from which on mmse = dimension / qhat."""
@@ -28,6 +29,9 @@ _STRIDE = 2.5
 """How far log qhat goes up at a time in search of a bracket."""
 _ACCURACY = 1e-13
 _ACCEPTED = 1e-10
+_MANY, _POLISHED = 16, 1e-12
+"""From how many points on a table of the signal is worth its making, and the residual up to which one step of Newton
+from it will do."""
 _STEPS = 90
 _SHIFT, _FLATTEST = 1e-4, 1e-8
 """The change of log qhat by which slopes are taken, and the smallest of them."""
@@ -85,18 +89,57 @@ class Bracket(Solver):
         return self.output.information(_matrices(V))[:, 0, 0]
 
     def _search(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
-        """qhat, V, its error, the residual and the evaluations at each gain; what is finished is left alone."""
+        """qhat, V, its error, the residual and the evaluations at each gain.
+
+        Many are found by the signal's quick error first, and then made right by a step of Newton; where that does not
+        do, at a threshold, and for a few, all is had from what is measured.
+        """
+        if len(gain) < _MANY:
+            return self._found(gain)
+        log_qhat, slope, fall = self._quickly(gain)
+        V, error = self.signal.measured(np.exp(log_qhat))
+        log_qhat -= self._excess(log_qhat, gain, V) / slope
+        V, error = self.signal.measured(np.exp(log_qhat))
+        residual = np.abs(self._excess(log_qhat, gain, V))
+        found = [np.exp(log_qhat), V, self._error(V, error, residual, slope, fall), residual, np.full(len(gain), 2)]
+        left = residual > _POLISHED
+        if left.any():
+            for whole, part in zip(found, self._found(gain[left]), strict=True):
+                whole[left] = part
+        return tuple(found)
+
+    def _quickly(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
+        """log qhat by the quick error of the signal, and the slopes there."""
+
+        def excess(log_qhat: np.ndarray, active: np.ndarray) -> np.ndarray:
+            return self._excess(log_qhat, gain[active], self.signal.mmse(np.exp(log_qhat)))
+
+        log_qhat = self._root(excess, gain).x
+        return log_qhat, *self._slopes(log_qhat, self.signal.mmse)
+
+    def _found(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The same as `_search`, from what is measured; what is finished is left alone."""
         found, evaluations = np.zeros((2, len(gain))), np.zeros(len(gain), int)
 
         def excess(log_qhat: np.ndarray, active: np.ndarray) -> np.ndarray:
-            """log of qhat / (gain I(V)), which rises with qhat."""
             evaluations[active] += 1
             found[:, active] = V, _ = self.signal.measured(np.exp(log_qhat))
-            return log_qhat - np.log(gain[active] * self._information(np.maximum(V, _NOTHING)))
+            return self._excess(log_qhat, gain[active], V)
 
+        root = self._root(excess, gain)
+        V, error = found
+        residual = np.abs(root.value)
+        slope, fall = self._slopes(root.x, lambda qhat: self.signal.measured(qhat)[0])
+        return np.exp(root.x), V, self._error(V, error, residual, slope, fall), residual, evaluations
+
+    def _excess(self, log_qhat: np.ndarray, gain: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """log of qhat / (gain I(V)), which rises with qhat."""
+        return log_qhat - np.log(gain * self._information(np.maximum(V, _NOTHING)))
+
+    def _root(self, excess: Callable[[np.ndarray, np.ndarray], np.ndarray], gain: np.ndarray) -> Root:
         low, high = self._bracket(gain, excess)
         # Where the excess is flat, at a threshold, regula falsi creeps from one side: every third step is a halving.
-        root = regula_falsi(
+        return regula_falsi(
             excess,
             low,
             high,
@@ -106,17 +149,15 @@ class Bracket(Solver):
             halve_every=3,
             max_steps=_STEPS,
         )
-        V, error = found
-        residual = np.abs(root.value)
-        # An error of V moves the solution, and V with it: in all by the error over the slope of the excess. One of the
-        # information moves log qhat, and V along mmse.
-        slope, fall = self._slopes(root.x)
-        error = (error + (residual + _ROUNDING) * V + fall * self.output.information_error(V)) / slope
-        return np.exp(root.x), V, error, residual, evaluations
 
-    def _slopes(self, log_qhat: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _error(self, V: np.ndarray, error: Any, residual: Any, slope: Any, fall: Any) -> np.ndarray:
+        """Of V: an error of V moves the solution, and V with it, in all by the error over the slope of the excess; one
+        of the information moves log qhat, and V along mmse."""
+        return (error + (residual + _ROUNDING) * V + fall * self.output.information_error(V)) / slope
+
+    def _slopes(self, log_qhat: np.ndarray, mmse: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         """The derivative of the excess in log qhat, between 0 at a threshold and 1, and that of -mmse."""
-        up, down = (self.signal.measured(np.exp(log_qhat + shift))[0] for shift in (_SHIFT, -_SHIFT))
+        up, down = (mmse(np.exp(log_qhat + shift)) for shift in (_SHIFT, -_SHIFT))
         change = [np.log(self._information(np.maximum(V, _NOTHING))) for V in (up, down)]
         slope = np.clip(1 - (change[0] - change[1]) / (2 * _SHIFT), _FLATTEST, 1.0)
         return slope, np.maximum(down - up, 0.0) / (2 * _SHIFT)

@@ -126,7 +126,8 @@ class Curve(Solver):
         """
         grid, t = _signal_grid(self.signal)
         curve = grid - self.table.log_information(t)
-        turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
+        with np.errstate(invalid="ignore"):  # the curve of labels that tell nothing is infinite everywhere
+            turns = 1 + np.nonzero((curve[1:-1] - curve[:-2]) * (curve[2:] - curve[1:-1]) < 0)[0]
         if not turns.size:
             return grid, t, curve
         sign = np.sign(curve[turns] - curve[turns - 1])
@@ -238,7 +239,8 @@ class Curve(Solver):
         with np.errstate(divide="ignore"):
             start = np.log(self.gain_weak)
         highest = np.maximum.accumulate(np.maximum(self.log_curve, start))
-        return np.nonzero(highest - self.log_curve > _DROP + 10 * self.log_error)[0]
+        with np.errstate(invalid="ignore"):
+            return np.nonzero(highest - self.log_curve > _DROP + 10 * self.log_error)[0]
 
     def thresholds(self) -> Thresholds:
         """weak_recovery, algorithmic and information_theoretic, each a gain (0: any, infinite: none)."""
@@ -299,11 +301,11 @@ class Curve(Solver):
         q, V = np.where(inner, near_q[1], known), np.where(inner, near_V[1], 1 - known)
         at_ends = np.where(qhat > 0, self.perfect_free_entropy(gain), 0.0)
         free_entropy = np.where(inner, self._free_entropy(safe, near_q[1], near_V[1], gain), at_ends)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             residual = np.where(inner & (q > 1e-6), np.abs(log_gain[1] - np.log(gain)), 0.0)
+            d_log_gain = log_gain[2] - log_gain[0]
         status = np.where(residual < 1e-8, Status.CONVERGED, Status.MAX_STEPS)
         # |dq| = |dq / d log gain| |d log I| along the curve; what q and V lack of one is the error of the signal.
-        d_log_gain = log_gain[2] - log_gain[0]
         slope = np.abs((near_V[0] - near_V[2]) / np.where(np.abs(d_log_gain) > 1e-9, d_log_gain, 1e-9))
         lacking = np.maximum(np.abs(near_q[1] + near_V[1] - 1) - _ROUNDING, 0.0) / np.maximum(near_q[1], _ROUNDING)
         error = np.where(inner, slope * (self.table.relative_error(t[1]) + lacking), 0.0)

@@ -28,7 +28,7 @@ class Simulation:
 
     name: str
     learners: Sequence[Learner]
-    alpha: Sequence[float]
+    alpha: Sequence[float] | np.ndarray
     d: Sequence[int]
     seeds: Sequence[int]
 

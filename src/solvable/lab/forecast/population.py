@@ -14,14 +14,24 @@ at every nu from that of $\lambda = 0$ on, to a relative 1/N: the theory at n = 
 times $c_2/a_1^2$ is the error by generalized cross validation [golub1979generalized, jacot2020kernel, wei2022more].
 With the mean taken off labels and kernel, M = N - 1 takes the place of N.
 
-The theory holds for Gaussian features, and real ones have heavier tails. So the errors are multiplied by that of
-leaving each sample out over that of generalized cross validation, at the same nu: the first is right whatever the
-features, at n = N.
+The theory holds for Gaussian features, and real ones have heavier tails: samples far from all others have less weight
+in what is learned than they have in what there is to learn, and $M - \lambda a_1$ grows with N at the same nu. Their
+leverages tell. With the weights $w_i = \lambda (K + \lambda)^{-1}_{ii}\, N/M$ the leverages
+$t_i = \lambda a_1 (1/w_i - 1)$ are functions of nu that do not depend on N, if what is far from all others is far from
+each other too (its degrees of freedom are then proportional to $1/\nu$). Their mean is the $T_1$ of the population,
+$M - \lambda a_1$ if they are all equal, and n samples are worth $m = \lambda/\nu$, at n = N $\lambda a_1$, with
+
+    (1/N) sum_i 1/(m + t_i) = 1/n        (m = n - T1 if all are equal).
+
+For Gaussian features times a length of each sample this $T_1$ is too large at small nu; for kernels of real data that
+of a quarter of the rows is that of all within a few percent. The errors are multiplied by that of leaving each sample
+out over that of generalized cross validation, at the same nu: the first is right whatever the features, at n = N.
 
 **Below the smallest nu**, which more than N samples may reach, the functions are continued: $T_1 \propto \nu^{-g}$,
-g its slope, but not beyond the number of features, and $Q = s + A \nu^b$, fitted where at least half of the directions
-count, $a_2^2/a_4 \ge M/2$: closer to $\lambda = 0$ everything rests on a few of the smallest eigenvalues. A kernel that
-has fewer eigenvalues than M/2 needs no continuation, since nu goes down to 0.
+g its slope, but not beyond the number of features, with leverages in the same proportions; and $Q = s + A \nu^b$,
+fitted where at least half of the directions count, $a_2^2/a_4 \ge M/2$: closer to $\lambda = 0$ everything rests on a
+few of the smallest eigenvalues. A kernel that has fewer eigenvalues than M/2 needs no continuation, since nu goes down
+to 0.
 """
 
 from __future__ import annotations
@@ -37,6 +47,10 @@ WINDOW = 30.0
 """The power laws are fitted from the smallest reliable nu up to this times it."""
 DECADES, A_DECADE = 8, 20
 """How far below it they go, and in how many points each."""
+_GROUPS = 24
+"""Leverages are kept as the means of this many groups of samples."""
+_NEWTON = 12
+_TINY = 1e-100
 _TOGETHER = 32
 """How many penalties are taken at once, so that the residuals of many samples fit into memory."""
 
@@ -50,14 +64,36 @@ class Spectrum(NamedTuple):
 
 
 class Population(NamedTuple):
-    """The functions of nu at increasing values of it; `leaving_out` is the factor that real features need."""
+    """The functions of nu at increasing values of it; `leaving_out` is the factor that real features need.
+
+    `leverages` are those of as many equal groups of samples, the smallest first: their mean is T1.
+    """
 
     nu: np.ndarray
-    T1: np.ndarray
+    leverages: np.ndarray
     T2: np.ndarray
     Q: np.ndarray
     H: np.ndarray
     leaving_out: np.ndarray
+
+    @property
+    def T1(self) -> np.ndarray:
+        """The degrees of freedom."""
+        return self.leverages.mean(axis=1)
+
+    def worth(self, n: float) -> np.ndarray:
+        """m of n samples at each nu, n - T1 if all are alike; 0 where so many samples do not reach that nu."""
+        harmonic = 1 / np.mean(1 / np.maximum(self.leverages, _TINY), axis=1)
+        m = np.maximum(n - self.T1, _TINY)
+        # The harmonic mean of m + t is concave in m, so that Newton's method rises to the solution.
+        for _ in range(_NEWTON):
+            parts = 1 / (m[:, None] + self.leverages)
+            mean = parts.sum(axis=1) / _GROUPS
+            step = (n * mean - 1) * mean / (np.einsum("ij,ij->i", parts, parts) / _GROUPS)
+            m = np.maximum(m + step, _TINY)
+            if np.all(np.abs(step) <= 1e-12 * n):
+                break
+        return np.where(n > harmonic, m, 0.0)
 
 
 class Estimate(NamedTuple):
@@ -104,8 +140,9 @@ def estimate(found: Spectrum, features: float) -> Estimate:
     a1, a2, a4 = (empty + np.sum(s**j, axis=1) for j in (1, 2, 4))
     rest = max(float(y @ y - w @ w), 0.0) if empty else 0.0
     c1, c2 = (rest + s**j @ w**2 for j in (1, 2))
-    ratio = _left_out(found, s, w, empty) / (rows * c2 / a1**2)
-    seen = Population(penalty / a1, M - a1, M - a1**2 / a2, c2 / a2, c1 / a1, ratio)
+    errors, groups = _left_out(found, s, w, empty)
+    leverages = a1[:, None] * np.maximum((M / rows) / groups - 1, 0.0)
+    seen = Population(penalty / a1, leverages, M - a1**2 / a2, c2 / a2, c1 / a1, errors / (rows * c2 / a1**2))
     reliable = a2**2 / a4 >= M / 2
     first = int(np.argmax(reliable))
     if first == 0 and empty:
@@ -113,18 +150,30 @@ def estimate(found: Spectrum, features: float) -> Estimate:
     return _continued(rows, seen, first, features)
 
 
-def _left_out(found: Spectrum, s: np.ndarray, w: np.ndarray, empty: int) -> np.ndarray:
-    """The mean squared error of each sample by the fit to all others, at every penalty."""
+def _left_out(found: Spectrum, s: np.ndarray, w: np.ndarray, empty: int) -> tuple[np.ndarray, np.ndarray]:
+    """At every penalty the mean squared error of samples by the fit to all others, and the g_i by groups, falling."""
     U, y = found.vectors, found.labels
     share, fitted = U**2, U * w
     # What the directions without an eigenvalue leave; none are left of a matrix of full rank but rounding.
     unfitted = np.maximum(1 - 1 / len(y) - share.sum(axis=1), 0.0) if empty else 0.0
     unexplained = y - fitted.sum(axis=1) if empty else 0.0
-    errors = []
+    errors, groups = [], []
     for part in np.split(s.T, range(_TOGETHER, len(s), _TOGETHER), axis=1):
         residual = np.reshape(unexplained, (-1, 1)) + fitted @ part
-        errors.append(np.mean((residual / (np.reshape(unfitted, (-1, 1)) + share @ part)) ** 2, axis=0))
-    return np.concatenate(errors)
+        kept = np.reshape(unfitted, (-1, 1)) + share @ part
+        errors.append(np.mean((residual / kept) ** 2, axis=0))
+        groups.append(_grouped(np.sort(kept, axis=0)[::-1]))
+    return np.concatenate(errors), np.concatenate(groups)
+
+
+def _grouped(sorted_rows: np.ndarray) -> np.ndarray:
+    """The means over groups of equal mass of each column, rows being cut where a border falls inside."""
+    count = len(sorted_rows)
+    sums = np.concatenate([np.zeros((1, sorted_rows.shape[1])), np.cumsum(sorted_rows, axis=0)])
+    place = np.linspace(0, count, _GROUPS + 1)
+    below = np.minimum(place.astype(int), count - 1)
+    at_borders = sums[below] + (place - below)[:, None] * sorted_rows[below]
+    return np.diff(at_borders, axis=0).T * (_GROUPS / count)
 
 
 def _continued(rows: int, seen: Population, first: int, features: float) -> Estimate:
@@ -147,12 +196,20 @@ def _continued(rows: int, seen: Population, first: int, features: float) -> Esti
     kept = kept._replace(Q=blended, H=blended + kept.H - kept.Q)
     below = np.logspace(-DECADES, 0, DECADES * A_DECADE, endpoint=False)
     # The degrees of freedom grow like a power until they come close to the number of features: 1/T1 = 1/power + 1/most.
-    most = max(features, 1.01 * kept.T1[0])
-    slope = min((1 - kept.T2[0] / kept.T1[0]) / (1 - kept.T1[0] / most), 1.0)
-    T1 = 1 / (below**slope * (1 / kept.T1[0] - 1 / most) + 1 / most)
+    last = kept.T1[0]
+    most = max(features, 1.01 * last)
+    slope = min((1 - kept.T2[0] / last) / (1 - last / most), 1.0)
+    T1 = 1 / (below**slope * (1 / last - 1 / most) + 1 / most)
     T2 = T1 * (1 - slope * (1 - T1 / most))
     Q = (floor + scale * below**b) / kept.leaving_out[0]
     H = Q + (kept.H[0] - kept.Q[0]) * below**b
-    parts = (below * kept.nu[0], T1, T2, Q, H, np.full(len(below), kept.leaving_out[0]))
+    parts = (
+        below * kept.nu[0],
+        np.outer(T1 / last, kept.leverages[0]),
+        T2,
+        Q,
+        H,
+        np.full(len(below), kept.leaving_out[0]),
+    )
     smooth = Population(*(np.concatenate(pair) for pair in zip(parts, kept, strict=True)))
     return Estimate(rows, seen, smooth)

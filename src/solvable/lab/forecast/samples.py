@@ -71,13 +71,12 @@ def _kernel_ridge(
 ) -> np.ndarray:
     from scipy.linalg import cho_factor, cho_solve
 
-    K, k = kernel[np.ix_(train, train)], kernel[np.ix_(test, train)]
-    rows = K.mean(axis=0)
-    centred = K - rows - rows[:, None] + rows.mean()
-    centred[np.diag_indices_from(centred)] += penalty
+    K, both = kernel[np.ix_(train, train)], np.stack([labels, np.ones(len(train))], axis=1)
+    K[np.diag_indices_from(K)] += penalty
     try:
-        dual = cho_solve(cho_factor(centred, check_finite=False), labels, check_finite=False)
+        dual, of_constant = cho_solve(cho_factor(K, check_finite=False), both, check_finite=False).T
     except np.linalg.LinAlgError:  # rows that are equal, and next to no penalty
-        dual = np.linalg.lstsq(centred, labels, rcond=None)[0]
-    # The dual sums to zero, so that only the means over the training rows of the kernel at a new row count.
-    return k @ dual - rows @ dual
+        dual, of_constant = np.linalg.lstsq(K, both, rcond=None)[0].T
+    # The constant that is fitted beside makes the dual variables sum to zero.
+    constant = dual.sum() / of_constant.sum()
+    return kernel[np.ix_(test, train)] @ (dual - constant * of_constant) + constant

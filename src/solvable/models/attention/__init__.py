@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from solvable.models.attention.indexed import AttentionIndexed
+from solvable.models.attention.indexed import AttentionIndexed, DeepAttentionIndexed
 from solvable.models.attention.online import SequenceSGD, SequenceSingleIndex, positional_transitions
 from solvable.models.attention.sequence import DeepAttention, SequenceIndex
 
 __all__ = [
     "AttentionIndexed",
     "DeepAttention",
+    "DeepAttentionIndexed",
     "SequenceIndex",
     "SequenceSGD",
     "SequenceSingleIndex",

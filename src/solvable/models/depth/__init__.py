@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from solvable.models.depth.hierarchical import HierarchicalTarget, LayerwiseSpectral
-from solvable.models.depth.learners import Layerwise
+from solvable.models.depth.learners import JointTraining, Layerwise
 from solvable.models.depth.tree import TreeTarget
 
-__all__ = ["HierarchicalTarget", "Layerwise", "LayerwiseSpectral", "TreeTarget"]
+__all__ = ["HierarchicalTarget", "JointTraining", "Layerwise", "LayerwiseSpectral", "TreeTarget"]

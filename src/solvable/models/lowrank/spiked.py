@@ -51,6 +51,8 @@ _DEFINITIONS = {
 LATENT = "latent_squared_overlap"
 """The metric that only samples with latent variables have."""
 _LARGEST_ORDER = 30
+_STRONGEST = 1e50
+_STRENGTH = "a number from 0 to 1e50"
 _OF_MACHINES = {
     "squared_norm": "|W|^2/d of a Boltzmann machine, the mean over its hidden units; with several of them the cosine "
     "is that of w* with the span of their weights",
@@ -178,7 +180,7 @@ class SpikedMatrix(SelfInteracting):
     prior: Prior
 
     def __init__(self, snr: float, prior: str | Prior = "gaussian"):
-        self.snr = real_number("snr", snr, "finite and not negative", lambda x: x >= 0)
+        self.snr = real_number("snr", snr, _STRENGTH, lambda x: 0 <= x <= _STRONGEST)
         self.prior = as_prior(prior)
 
     def output_side(self) -> SpikeOutput:
@@ -292,7 +294,7 @@ class SpikedCovariance(Spiked):
     latent: Prior
 
     def __init__(self, snr: float, prior: str | Prior = "gaussian", latent: str | Prior = "rademacher"):
-        self.snr = real_number("snr", snr, "finite and not negative", lambda x: x >= 0)
+        self.snr = real_number("snr", snr, _STRENGTH, lambda x: 0 <= x <= _STRONGEST)
         self.prior = as_prior(prior)
         self.latent = as_prior(latent, name="latent")
 

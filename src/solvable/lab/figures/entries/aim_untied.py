@@ -12,8 +12,9 @@ import numpy as np
 from solvable.lab import plots
 from solvable.lab.figures import sources
 from solvable.lab.figures.curves import Simulation, gather_curves, gather_runs, largest, mean, metric_of_run
-from solvable.lab.figures.drawing import PER_SQUARE, draw_runs, draw_theory, new_figure
+from solvable.lab.figures.drawing import PER_SQUARE, draw_points, draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
+from solvable.lab.figures.estimators import Estimate
 
 RHO = 0.5
 METRIC = "estimation_error"
@@ -33,12 +34,15 @@ def gather(effort: Effort) -> Material:
         tied, Simulation("tied", [sv.AMP()], effort.pick((0.1, 0.15), (0.05, 0.1, 0.13, 0.16)), size, seeds), effort, {}
     )
     at = {str(place): float(sv.predict(untied, sv.BayesOptimal(), alpha=place)[METRIC]) for place in PLACES}
-    d = effort.pick(30, 60)
+    sizes_of_runs = effort.pick(((20, 3), (30, 4)), ((40, 12), (60, 10), (90, 8), (120, 6)))
     checked = {
-        str(place): [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(effort.pick(4, 6))]
+        str(place): {
+            d: [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(seeds)]
+            for d, seeds in sizes_of_runs
+        }
         for place in PLACES
     }
-    values = {**found.values, "at": at, "checked": checked, "d": d}
+    values = {**found.values, "at": at, "checked": checked}
     at_all = found.curves["theory"].dataset["alpha"].values
     values["tied"] = sv.predict(tied, sv.BayesOptimal(), alpha=at_all)[METRIC]
     sizes = {**found.sizes, "tied": {"d": list(size), "seeds": list(seeds)}}
@@ -49,8 +53,8 @@ def draw(found: Material, verdicts):
     import matplotlib
 
     with matplotlib.rc_context(plots.STYLE):
-        figure = new_figure()
-        ax = figure.add_subplot()
+        figure = new_figure(2.2)
+        ax, trend = figure.subplots(1, 2)
         theory = found.curves["theory"].theory(METRIC).isel(learner=0)
         draw_theory(ax, theory["alpha"], theory, 0, "untied, Bayes optimal")
         draw_theory(ax, theory["alpha"], found.values["tied"], 1, "tied, Bayes optimal")
@@ -61,6 +65,19 @@ def draw(found: Material, verdicts):
         ax.set_xlabel(PER_SQUARE)
         ax.set_ylabel("estimation error")
         ax.legend()
+        for number, place in enumerate(PLACES):
+            runs = found.values["checked"][str(place)]
+            d = np.array(list(runs))
+            best = found.values["at"][str(place)]
+            excess = [np.array(values) / best for values in runs.values()]
+            means = [values.mean() for values in excess]
+            errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in excess]
+            draw_points(trend, 1 / d, means, errors, number, rf"untied, $\alpha = {place}$")
+        trend.axhline(1.0, color="0.4", linewidth=0.8)
+        trend.set_xlim(left=0.0)
+        trend.set_xlabel("$1/d$")
+        trend.set_ylabel("error of message passing over the Bayes-optimal one")
+        trend.legend()
     return figure
 
 
@@ -70,8 +87,14 @@ def _at(place: float) -> Claim:
         None,
         None,
         lambda found: found.values["at"][str(place)],
-        lambda found: mean(found.values["checked"][str(place)], found.values["d"]),
+        lambda found: at_largest(found, place),
     )
+
+
+def at_largest(found: Material, place: float) -> Estimate:
+    """The mean of the runs of the largest dimension."""
+    runs = found.values["checked"][str(place)]
+    return mean(runs[max(runs)], max(runs))
 
 
 ENTRY = Entry(

@@ -2,11 +2,12 @@
 
 From a random quarter of the rows the error is forecast up to nine tenths of all of them, and measured there by training
 on random parts and testing on the rest. The forecast in the figure is that of one quarter, with its interval; the
-numbers are means over eight quarters, so that what is left of them is the error of the method, not that of few rows.
+numbers are means over many quarters, so that what is left of them is the error of the method, not that of few rows.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -19,27 +20,30 @@ from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
 
 SETTINGS = {
-    "diabetes": ("ridge", "diabetes, ridge regression"),
-    "breast_cancer": ("laplace", "breast cancer, Laplace kernel"),
-    "digits": ("laplace", "odd digits, Laplace kernel"),
+    "diabetes": ("diabetes", "ridge", "diabetes, ridge regression"),
+    "cancer": ("breast_cancer", "laplace", "breast cancer, Laplace kernel"),
+    "digits": ("digits", "laplace", "odd digits, Laplace kernel"),
+    "smooth": ("digits", "rbf", "odd digits, Gaussian kernel"),
 }
-QUARTERS = 8
+"""Data set, kernel and title."""
 
 
 def learner_of(name: str) -> Any:
     """The learner of a data set."""
     import solvable as sv
 
-    return sv.LinearRidge() if SETTINGS[name][0] == "ridge" else sv.KernelRidge(SETTINGS[name][0])
+    kernel = SETTINGS[name][1]
+    return sv.LinearRidge() if kernel == "ridge" else sv.KernelRidge(kernel)
 
 
 def data_of(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Inputs without constant columns, of mean zero and variance one, and labels of variance one."""
     from sklearn import datasets
 
-    found = getattr(datasets, f"load_{name}")()
+    data = SETTINGS[name][0] if name in SETTINGS else name
+    found = getattr(datasets, f"load_{data}")()
     X, y = np.asarray(found.data, dtype=float), np.asarray(found.target, dtype=float)
-    X, y = X[:, np.ptp(X, axis=0) > 0], y % 2 if name == "digits" else y
+    X, y = X[:, np.ptp(X, axis=0) > 0], y % 2 if data == "digits" else y
     return (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
 
 
@@ -68,10 +72,11 @@ def errors_of_split(name: str, n: np.ndarray, penalty: np.ndarray, seed: int) ->
 
 def gather(effort: Effort) -> Material:
     values: dict[str, Any] = {}
-    names = list(SETTINGS)[: effort.pick(2, 3)]
+    names = list(SETTINGS)[: effort.pick(2, 4)]
+    quarters = effort.pick(4, 24)
     splits = effort.pick(6, 48)
     for name in names:
-        parts = in_processes(forecast_of_quarter, [(name, seed) for seed in range(QUARTERS)], effort)
+        parts = in_processes(forecast_of_quarter, [(name, seed) for seed in range(quarters)], effort)
         n, penalty = parts[0][0], np.exp(np.mean([np.log(part[4]) for part in parts], axis=0))
         runs = in_processes(errors_of_split, [(name, n, penalty, seed) for seed in range(splits)], effort)
         values[name] = {
@@ -89,19 +94,19 @@ def draw(found: Material, verdicts):
     import matplotlib
 
     with matplotlib.rc_context(plots.STYLE):
-        figure = new_figure(2.2, 1.0)
-        panels = np.atleast_1d(figure.subplots(1, len(found.values)))
+        columns = 2
+        lines = math.ceil(len(found.values) / columns)
+        figure = new_figure(1.7, 0.95 * lines)
+        panels = np.ravel(figure.subplots(lines, columns))
         for ax, (name, part) in zip(panels, found.values.items(), strict=True):
             ax.fill_between(part["n"], part["low"][0], part["high"][0], color=plots.COLORS[0], alpha=0.2, lw=0)
             ax.plot(part["n"], part["forecasts"][0], color=plots.COLORS[0], label="forecast, 95 % interval")
-            mean_forecast = part["forecasts"].mean(axis=0)
-            ax.plot(
-                part["n"], mean_forecast, color=plots.COLORS[0], ls="--", lw=0.8, label=f"mean of {QUARTERS} forecasts"
-            )
+            label = f"mean of {len(part['forecasts'])} forecasts"
+            ax.plot(part["n"], part["forecasts"].mean(axis=0), color=plots.COLORS[0], ls="--", lw=0.8, label=label)
             scatter = part["runs"].std(axis=1, ddof=1) / np.sqrt(part["runs"].shape[1])
             draw_points(ax, part["n"], part["runs"].mean(axis=1), scatter, 1, "measured", ls="none")
             ax.axvline(part["rows"], color="0.5", ls=":", lw=1.0, label="rows at hand")
-            ax.set_title(SETTINGS[name][1], fontsize=7)
+            ax.set_title(SETTINGS[name][2], fontsize=7)
             ax.set(xscale="log", yscale="log", xlabel="$n$, rows to train on")
             ax.set_xticks(
                 [part["n"][0], part["rows"], part["n"][-1]],
@@ -111,7 +116,8 @@ def draw(found: Material, verdicts):
             low, high = part["low"][0].min(), part["high"][0].max()
             ticks = [t for t in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0) if 0.8 * low < t < 1.2 * high]
             ax.set_yticks(ticks, [f"{t:g}" for t in ticks])
-        panels[0].set_ylabel("mean squared error / variance")
+        for ax in panels[::columns]:
+            ax.set_ylabel("mean squared error / variance")
         panels[0].legend(fontsize=5.5)
     return figure
 
@@ -135,17 +141,17 @@ def _claims(name: str) -> list[Claim]:
             return Estimate(np.nan, np.nan)
         parts = found.values[name]["runs"][-2], found.values[name]["forecasts"][:, -2]
         errors = [part.std(ddof=1) / np.sqrt(len(part)) for part in parts]
-        return Estimate(float(parts[0].mean()), float(np.hypot(*errors)), QUARTERS - 1)
+        return Estimate(float(parts[0].mean()), float(np.hypot(*errors)), len(parts[1]) - 1)
 
     return [
         Claim(
-            f"{SETTINGS[name][1]}: error at n = 0.64 of the rows",
+            f"{SETTINGS[name][2]}: error at n = 0.64 of the rows",
             None,
             None,
             forecast,
             measured,
         ),
-        Claim(f"{SETTINGS[name][1]}: share of intervals that hold", None, None, inside),
+        Claim(f"{SETTINGS[name][2]}: share of intervals that hold", None, None, inside),
     ]
 
 

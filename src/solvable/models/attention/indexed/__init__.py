@@ -1,8 +1,9 @@
-"""One attention layer of extensive rank, learned from its attention matrices."""
+"""Attention layers of extensive rank, learned from attention matrices: one, or several."""
 
 from __future__ import annotations
 
 from solvable.models.attention.indexed import descent
+from solvable.models.attention.indexed.deep import DeepAttentionIndexed
 from solvable.models.attention.indexed.model import AttentionIndexed
 
-__all__ = ["AttentionIndexed", "descent"]
+__all__ = ["AttentionIndexed", "DeepAttentionIndexed", "descent"]

@@ -11,6 +11,7 @@ import functools
 
 import numpy as np
 
+from solvable.channels.sequence.indexed_layers import entries
 from solvable.engine.token_pairs import pairs
 from solvable.numerics.subspaces import complement
 
@@ -21,14 +22,12 @@ def log_softmax(h: np.ndarray) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
-@functools.cache
 def visible(T: int) -> np.ndarray:
     r"""Orthonormal rows (k x T (T + 1)/2) of the scores $h_{ab}/\sqrt{1 + \delta_{ab}}$, $a \le b$, that a label shows.
 
     They are orthogonal to the one direction that it hides, $1/\sqrt{1 + \delta_{ab}}$.
     """
-    hidden = 1 / pairs(T)[2]
-    return complement((hidden / np.linalg.norm(hidden))[:, None]).T
+    return entries(T)[2]
 
 
 @functools.cache

@@ -12,7 +12,8 @@ The parts of the label that a learner has enough samples for it learns completel
 
 On a step the limit depends on more than kappa: such points are AMBIGUOUS_BRANCH. A second layer that regresses y on
 polynomials of degree Q finds the hidden feature alone if no other power of h in y has a part of degree at most Q;
-otherwise the feature is a mixture, and the point OUT_OF_DOMAIN.
+otherwise the feature is a mixture, and the point OUT_OF_DOMAIN. So is a first layer between kappa = 1 and its threshold
+if P has a linear and g a quadratic part: it then finds the one direction of the linear part alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
 from solvable.core.status import Status
 from solvable.engine.kernel import Kernel
-from solvable.models.depth.learners import Layerwise
+from solvable.models.depth.learners import SPECTRAL, Layerwise
+from solvable.models.depth.tree.degrees import MOST_DEGREE
 from solvable.models.depth.tree.model import TreeTarget
 
 DEGREES = 6
@@ -40,16 +42,19 @@ _ROUNDING = 1e-11
 def kernel(model: TreeTarget, learner: Kernel, kappa: np.ndarray) -> Prediction:
     """All parts of degree below kappa are learned, up to the degree of the kernel."""
     learned = np.array([model.degrees.learned(min(_whole(k), learner.degree)) for k in kappa])
-    return _prediction(model, learned, _ambiguous(kappa, thresholds_of_kernel(model, learner).values()))
+    return _prediction(model, learned, _ambiguous(kappa, map(float, _jumps(model, learner.degree))))
 
 
 @theory(TreeTarget, Layerwise, references=("dandi2025computational",))
 def layerwise(model: TreeTarget, learner: Layerwise, kappa: np.ndarray) -> Prediction:
     """Nothing below the first layer's threshold, and above what its features allow."""
     degrees, first = model.degrees, first_layer(model)
-    Q = np.array([min(_whole(k / model.exponent), learner.degree) if k > first else 0 for k in kappa])
+    top = _degree(model, learner)
+    Q = np.array([min(_whole(k / model.exponent), top) if k > first else 0 for k in kappa])
     found = {"first_layer": np.where(kappa > first, 1.0, 0.0)}
     status = _ambiguous(kappa, thresholds_of_layerwise(model, learner).values())
+    alone = degrees.shares[1] > 0 and degrees.second_power == 2
+    status = np.where(alone & (kappa > 1) & (kappa <= first), int(Status.OUT_OF_DOMAIN), status)
     if learner.layers == 1:
         return _prediction(model, np.array([degrees.learned(q) for q in Q]), status, found)
     found["second_layer"] = np.array([degrees.part(q) for q in Q])
@@ -79,7 +84,7 @@ def steps(model: TreeTarget) -> dict[str, float]:
 @thresholds_of(TreeTarget, Kernel, references=("ghorbani2021linearized", "mei2022generalization"))
 def thresholds_of_kernel(model: TreeTarget, learner: Kernel) -> dict[str, float]:
     """Where the error of a kernel falls, for degrees up to six if the kernel has any."""
-    return {f"degree_{q}": float(q) for q in _jumps(model, learner.degree)}
+    return {f"degree_{q}": float(q) for q in _jumps(model, learner.degree) if q <= DEGREES or learner.degree < math.inf}
 
 
 @thresholds_of(TreeTarget, Layerwise, references=("dandi2025computational",))
@@ -90,17 +95,27 @@ def thresholds_of_layerwise(model: TreeTarget, learner: Layerwise) -> dict[str, 
     if math.isinf(first):
         return found
     if learner.layers == 1:
-        degrees = [q for q in _jumps(model, learner.degree) if q * model.exponent > first]
+        degrees = [q for q in _jumps(model, _degree(model, learner)) if q * model.exponent > first]
         return found | {f"degree_{q}": q * float(model.exponent) for q in degrees}
-    parts = model.degrees.shares[: learner.degree + 1]
+    parts = model.degrees.shares[: int(_degree(model, learner)) + 1]
     steps = [q * float(model.exponent) for q in np.nonzero(parts)[0] if q * model.exponent > first]
     later = {f"second_layer_{i}": step for i, step in enumerate(steps[:-1], start=1)}
     return found | later | {"second_layer": steps[-1] if steps else first}
 
 
+def _degree(model: TreeTarget, learner: Layerwise) -> float:
+    """The largest degree in the target's directions that the learner's features have.
+
+    That of its polynomials; neurons have any, of which a second layer uses those of the hidden features.
+    """
+    if learner.training == SPECTRAL:
+        return learner.degree
+    return MOST_DEGREE if learner.layers == 1 else min(model.degrees.highest, MOST_DEGREE)
+
+
 def _jumps(model: TreeTarget, degree: float) -> list[int]:
-    """The degrees that explain a part of the label, up to that of the learner, or six."""
-    top = DEGREES if math.isinf(degree) else int(degree)
+    """The degrees that explain a part of the label, up to that of the learner."""
+    top = int(min(degree, MOST_DEGREE))
     learned = [model.degrees.learned(q) for q in range(top + 1)]
     return [q for q in range(1, top + 1) if learned[q] - learned[q - 1] > _ROUNDING * model.degrees.variance]
 

@@ -37,7 +37,7 @@ from solvable.models.features.two_steps.learner import MOST, TwoSteps
 
 SHOWN = 4
 """Metrics of this many directions, k = 0, 1, ..."""
-_NAMES = tuple(f"alignment_{k}" for k in range(SHOWN))
+NAMES = tuple(f"alignment_{k}" for k in range(SHOWN))
 _ORDER = MOST + 2
 _ROUNDING = 1e-13
 
@@ -82,7 +82,7 @@ def _point(xp: Any, sample: Sample, averages: Expansion, learner: TwoSteps, alph
     lengths = found.lengths(xp)
     cosines, with_first = found.along / lengths, found.gram[0] / (lengths * lengths[0])
     metrics = {"squared_overlap": share, "cosine": xp.sqrt(xp.where(share > 0, share, 0.0))}
-    metrics |= {name: cosines[k + 1] if k in powers else xp.zeros(()) for k, name in enumerate(_NAMES)}
+    metrics |= {name: cosines[k + 1] if k in powers else xp.zeros(()) for k, name in enumerate(NAMES)}
     absent = xp.zeros(MOST + 1 - len(v))
     sizes = xp.where(averages.signs != 0, lengths[1:], 0.0) * np.sqrt(np.cumprod(2 * np.arange(len(v)) + 1.0))
     order = {"sizes": xp.concatenate([sizes, absent]), "with_first": xp.concatenate([with_first[1:], absent])}
