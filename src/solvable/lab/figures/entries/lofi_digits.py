@@ -36,7 +36,7 @@ LIMIT = 300
 
 def errors(n: int, seed: int) -> list[float]:
     """The test errors of all methods on one split."""
-    from solvable.estimators import NeuralLoFi
+    import solvable as sv
     from solvable.numerics.blas import single_thread
 
     with single_thread():
@@ -50,21 +50,23 @@ def errors(n: int, seed: int) -> list[float]:
             pairs.append((layers(A), layers(B)))
         pairs.append(kernel_features(A, B))
         for layers in (1, 2):
-            model = NeuralLoFi(KEPT, layers, WIDTH, random_state=seed)
+            model = sv.estimators.NeuralLoFi(KEPT, layers, WIDTH, random_state=seed)
             pairs.append((model.fit_transform(A, b), model.transform(B)))
-        model = NeuralLoFi(KEPT, 2, "kernel")
+        model = sv.estimators.NeuralLoFi(KEPT, 2, "kernel")
         pairs.append(kernel_features(model.fit_transform(A, b), model.transform(B)))
         return [ridge_error(features, b, others, y[test]) for features, others in pairs]
 
 
 def share_of_limit(width: int, seed: int) -> float:
     """How much of what infinitely many neurons select is in the span of what these do, on the training set."""
-    from solvable.estimators import NeuralLoFi
+    import solvable as sv
 
     X, y = digits(TASK)
     train, _ = split(len(y), LIMIT, seed)
     spans = [
-        np.linalg.qr(NeuralLoFi(KEPT, 1, one, final=False, random_state=seed).fit_transform(X[train], y[train]))[0]
+        np.linalg.qr(
+            sv.estimators.NeuralLoFi(KEPT, 1, one, final=False, random_state=seed).fit_transform(X[train], y[train])
+        )[0]
         for one in (width, "kernel")
     ]
     return float(np.sum((spans[0].T @ spans[1]) ** 2)) / KEPT

@@ -32,7 +32,7 @@ FIRST = "odd or even"
 
 def errors(n: int, seed: int) -> list[float]:
     """The test errors of the ways to read the same layer of random neurons."""
-    from solvable.estimators import ConvolutionalLoFi
+    import solvable as sv
     from solvable.numerics.blas import single_thread
 
     with single_thread():
@@ -42,19 +42,21 @@ def errors(n: int, seed: int) -> list[float]:
         found = []
         for name in READ:
             lazy = {"ten": 10, "all": 200}
-            model = ConvolutionalLoFi(None if name in lazy else 10, width=lazy.get(name, 200), random_state=seed)
+            model = sv.estimators.ConvolutionalLoFi(
+                None if name in lazy else 10, width=lazy.get(name, 200), random_state=seed
+            )
             model.fit(X[train], shuffled if name == "shuffled" else y[train])
             found.append(ridge_error(model.transform(X[train]), y[train], model.transform(X[test]), y[test]))
         return found
 
 
 def gather(effort: Effort) -> Material:
-    from solvable.estimators import ConvolutionalLoFi
+    import solvable as sv
 
     filters: dict[str, Any] = {}
     for task in TASKS:
         X, y = digits(task)
-        model = ConvolutionalLoFi(features=SHOWN, random_state=0).fit(X, y)
+        model = sv.estimators.ConvolutionalLoFi(features=SHOWN, random_state=0).fit(X, y)
         filters[task] = {"filters": model.filters_[..., 0], "eigenvalues": model.filter_eigenvalues_}
     seeds = effort.pick(2, 6)
     sizes = effort.pick(SIZES[:1], SIZES)
