@@ -25,7 +25,8 @@ def step_ratio(model: Any, d: int, **axes: float) -> dict[str, float]:
     rng = np.random.default_rng(0)
     data = model.sample(rng, d, **axes)
     instance = model.instance(data)
-    start, product = truthful_start(rng, data.truth, 0.9), _product(data)
+    start = truthful_start(rng, data.truth, 0.9) if instance.start is None else instance.start(rng)
+    product = _product(data)
 
     def bare() -> None:
         for _ in range(STEPS):
@@ -44,7 +45,11 @@ def step_ratio(model: Any, d: int, **axes: float) -> dict[str, float]:
 
 
 def _product(data: Any) -> Callable[[], Any]:
-    """What a step cannot do without: Y w, Y w ... w, or X w and X^T g."""
+    """What a step cannot do without: Y w, Y w ... w, X w and X^T g, or the contractions with factors one by one."""
+    if hasattr(data, "tensor"):
+        u, v, x, y = data.truth
+        flat = data.tensor.reshape(-1, len(y))
+        return lambda: (data.matrix @ v, u @ data.matrix, flat @ y, np.outer(u, x).ravel() @ flat)
     w = data.truth[:, 0]
     if hasattr(data, "X"):
         return lambda: (data.X @ w) @ data.X
@@ -69,7 +74,7 @@ def theory(
 
     The grid is that of an axis, or of a number of the model at a given `alpha`, if it has one.
     """
-    fixed = {} if alpha is None else {"alpha": alpha}
+    fixed: dict[str, Any] = {} if alpha is None else {"alpha": alpha}
     one = lambda value: sv.predict(make(value), learner, **({axis: value} if axis else fixed))  # noqa: E731
     one(float(grid[0]))
     point = float(np.median([seconds(lambda value=value: one(float(value))) for value in grid[::5]])) * 1e3
@@ -106,6 +111,7 @@ if __name__ == "__main__":
         "matrix, d = 3000": (sv.SpikedMatrix(1.7, "rademacher"), 3000, {}),
         "tensor, d = 100": (sv.SpikedTensor(3, 0.1, "rademacher"), 100, {}),
         "tensor, d = 150": (sv.SpikedTensor(3, 0.1, "rademacher"), 150, {}),
+        "matrix and tensor, d = 120": (sv.MatrixTensor(0.4, 0.3), 120, {}),
         "covariance, d = 1000": (sv.SpikedCovariance(1.5), 1000, {"alpha": 2.0}),
     }
     for name, (model, d, axes) in runs.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import inspect
 import subprocess
@@ -68,6 +69,7 @@ def home(module: str) -> str | None:
     return next((prefix for prefix in prefixes if prefix in LAYERS), None)
 
 
+@functools.cache
 def imports(path: Path, module: str) -> set[str]:
     """Every module of the package that a file imports, anywhere in it, relative imports resolved."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]

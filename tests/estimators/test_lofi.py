@@ -48,10 +48,10 @@ def test_many_neurons_select_what_their_kernel_does(digits):
     X, y = digits[0][:200], digits[1][:200]
     exact = np.linalg.qr(NeuralLoFi(10, 1, "kernel").fit_transform(X, y))[0]
     shares = []
-    for width in (200, 3000):
+    for width in (100, 1000):
         many = NeuralLoFi(10, 1, width, final=False, random_state=0).fit_transform(X, y)
         shares.append(np.sum((np.linalg.qr(many)[0].T @ exact) ** 2) / 10)
-    assert shares[0] < shares[1] and shares[1] > 0.95
+    assert shares[0] < shares[1] and shares[1] > 0.98
 
 
 def test_new_points_are_taken_like_those_seen(digits):

@@ -18,8 +18,9 @@ from solvable.estimators import QuadraticRegressor
 from solvable.models.matrix.nuclear.convex import ProximalGradient, minimise
 
 
-def test_scikit_learn_takes_it():
-    check_estimator(QuadraticRegressor())
+@pytest.mark.parametrize("penalty", [50.0, pytest.param(None, marks=pytest.mark.slow)])
+def test_scikit_learn_takes_it(penalty):
+    check_estimator(QuadraticRegressor(penalty, penalty))
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,11 @@ def data():
     X = rng.standard_normal((150, 8)) * np.linspace(0.5, 2, 8) + 3.0
     z = X - 3.0
     return X, z[:, 0] ** 2 - 0.5 * (z[:, 1] + z[:, 2]) ** 2 + z[:, 3] + 4.0 + 0.3 * rng.standard_normal(150)
+
+
+@pytest.fixture(scope="module")
+def chosen(data):
+    return QuadraticRegressor().fit(*data)
 
 
 @pytest.mark.parametrize("semidefinite", [False, True])
@@ -78,21 +84,23 @@ def test_a_large_penalty_leaves_the_linear_part(data):
     np.testing.assert_allclose(found.predict(X), ridge.predict(X), atol=1e-8)
 
 
-def test_the_penalty_is_chosen_by_cross_validation(data):
-    X, y = data
-    found = QuadraticRegressor().fit(X, y)
+def test_the_penalty_is_chosen_by_cross_validation(data, chosen):
     # The two neurons of the labels lead, one of each sign.
-    assert 0.9 < found.score(X, y) < 1 and np.sign(found.spectrum_[:2]).sum() == 0
-    assert np.all(np.abs(found.spectrum_[:2]) > 4 * np.abs(found.spectrum_[2]))
+    assert 0.9 < chosen.score(*data) < 1 and np.sign(chosen.spectrum_[:2]).sum() == 0
+    assert np.all(np.abs(chosen.spectrum_[:2]) > 4 * np.abs(chosen.spectrum_[2]))
+
+
+@pytest.mark.slow
+def test_the_chosen_penalty_serves_rows_not_seen(data):
+    X, y = data
     plain = cross_val_score(RidgeCV(), X, y, cv=4)
     assert cross_val_score(QuadraticRegressor(), X, y, cv=4).mean() > 0.9 > plain.mean() + 0.2
 
 
-def test_scaling_inputs_or_labels_changes_nothing_but_units(data):
+def test_scaling_inputs_or_labels_changes_nothing_but_units(data, chosen):
     X, y = data
-    one = QuadraticRegressor().fit(X, y)
     other = QuadraticRegressor().fit(1e3 * X, 1e-4 * y)
-    np.testing.assert_allclose(other.predict(1e3 * X), 1e-4 * one.predict(X), rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(other.predict(1e3 * X), 1e-4 * chosen.predict(X), rtol=1e-3, atol=1e-6)
 
 
 def test_pipelines_and_searches():

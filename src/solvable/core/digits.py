@@ -46,3 +46,12 @@ def with_uncertainty(value: float, error: float) -> str:
     if place >= 0:
         return f"{round(value / 10**place) * 10**place}({units * 10**place})"
     return f"{value:.{-place}f}({units})"
+
+
+def says_number(text: str) -> bool:
+    """Whether a text is a number, possibly infinite or not a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -146,18 +146,11 @@ class TwoSided(Model):
 
     def prediction(self, points: FixedPoints) -> Prediction:
         """The metrics at fixed points of one overlap, weights of unit variance: overlap q and estimation error V."""
-        q, V, qhat = (part[:, 0, 0] for part in (points.overlap, points.variance, points.field))
+        q, V = points.overlap[:, 0, 0], points.variance[:, 0, 0]
         metrics = {"overlap": q, **cosines(q, q, 1.0), "estimation_error": V}
         uncertainty = {name: points.uncertainty for name in metrics}
         uncertainty["cosine"] = cosine_error(q, points.uncertainty)
-        return Prediction(
-            metrics=metrics,
-            order_parameters={"q": q, "qhat": qhat, "free_entropy": points.free_entropy},
-            status=points.status,
-            residual=points.residual,
-            iterations=points.iterations,
-            uncertainty=uncertainty,
-        )
+        return points.prediction(metrics, uncertainty)
 
     def knowing_nothing(self) -> Prediction:
         """The metrics without samples: a posterior mean does not have larger errors."""

@@ -206,13 +206,12 @@ class _Parser:
         return Number(float(node.value))
 
     def token(self, node: ast.Subscript) -> Variable:
-        place = node.slice
+        place = node.slice.value if isinstance(node.slice, ast.Constant) else None
         if not isinstance(node.value, ast.Name) or node.value.id not in VARIABLES:
             self.fail("only a projection has tokens: write projection 1 of token 2 as z1[2]", node)
-        whole = isinstance(place, ast.Constant) and type(place.value) is int
-        if not (whole and 1 <= place.value <= self.tokens):  # pyright: ignore[reportAttributeAccessIssue]
+        if type(place) is not int or not 1 <= place <= self.tokens:
             self.fail(f"a token is a whole number from 1 to {self.tokens}", node)
-        return Variable((VARIABLES[node.value.id] - 1) * self.tokens + place.value)  # pyright: ignore[reportAttributeAccessIssue]
+        return Variable((VARIABLES[node.value.id] - 1) * self.tokens + place)
 
     def name(self, node: ast.Name) -> Expression:
         if node.id in VARIABLES and self.tokens:

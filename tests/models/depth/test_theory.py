@@ -68,6 +68,19 @@ def test_a_regression_that_mixes_powers_is_out_of_domain():
     assert sv.predict(model, sv.Layerwise(2, degree=2), kappa=1.9).converged
 
 
+def test_a_linear_part_that_is_found_alone_is_out_of_domain():
+    model = sv.TreeTarget(inner="z + he2(z)", outer="z + z**2")
+    status = sv.predict(model, ONE, kappa=[0.9, 1.3, 1.7], throw=False).status
+    assert list(status) == [Status.CONVERGED, Status.OUT_OF_DOMAIN, Status.CONVERGED]
+    assert sv.predict(sv.TreeTarget(inner="z + he2(z)"), ONE, kappa=1.3).converged  # tanh has no quadratic part
+
+
+def test_a_kernel_of_any_degree_is_ambiguous_at_each_of_its_steps():
+    status = sv.predict(MODEL, sv.Kernel(math.inf), kappa=np.arange(1.0, 9.0), throw=False).status
+    ambiguous = {q for q, one in enumerate(status, start=1) if one == Status.AMBIGUOUS_BRANCH}
+    assert ambiguous == {2, 3, 6, 7, 8}
+
+
 def test_branches_hide_behind_their_sum():
     single, double = (error(sv.TreeTarget(r), TWO, 1.9) for r in (1, 2))
     assert single == 0 < double < error(sv.TreeTarget(2), ONE, 1.9)

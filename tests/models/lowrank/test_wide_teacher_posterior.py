@@ -21,13 +21,15 @@ pytestmark = pytest.mark.slow
 CUBIC, TANH = "he3(z)/sqrt(6)", "tanh(2*z)"
 CASES = {CUBIC: (16, 6.0, 0.5), TANH: (10, 20.0, 0.1)}
 """Width, n / (d k), noise."""
-SIZES, SETS = (24, 48), 8
+SIZES = {CUBIC: (24, 48), TANH: (12, 24)}
+SETS, LENGTH = 6, {"burn": 80, "steps": 120}
 
 
 @functools.cache
 def chains(activation: str, d: int) -> list[Posterior]:
     width, ratio, noise = CASES[activation]
-    return [sample_posterior(d, width, activation, noise, round(ratio * d * width), seed) for seed in range(SETS)]
+    n = round(ratio * d * width)
+    return [sample_posterior(d, width, activation, noise, n, seed, **LENGTH) for seed in range(SETS)]
 
 
 @functools.cache
@@ -41,8 +43,7 @@ def mean(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
-@pytest.mark.parametrize("d", SIZES)
-@pytest.mark.parametrize("activation", [CUBIC, TANH])
+@pytest.mark.parametrize(("activation", "d"), [(name, d) for name, sizes in SIZES.items() for d in sizes])
 def test_chains_settle_and_know_each_other_as_well_as_the_truth(activation, d):
     """Under the true law the truth is one more sample of the posterior: both overlaps are equal but for the scatter."""
     found = chains(activation, d)
@@ -75,7 +76,7 @@ def limits(activation: str) -> dict[str, tuple[float, float]]:
 def test_chains_tend_to_the_theory_of_their_width(activation, name):
     """What is missing falls with d at least like 1/d and at most like 1/d^2, which bounds the limit from two sizes."""
     (small, small_error), (large, large_error) = (
-        mean([getattr(chain, name) for chain in chains(activation, d)]) for d in SIZES
+        mean([getattr(chain, name) for chain in chains(activation, d)]) for d in SIZES[activation]
     )
     limit, limit_error = limits(activation)[name]
     ends = [large + share * (large - small) for share in (1 / 3, 1.0)]

@@ -93,8 +93,10 @@ class SingularValueDenoiser:
             batch=rounded_up_to_power(len(x), _SHORTEST),
             alone=False,
         )
+        # One that fluctuates far out of the bulk is not mapped outside the support of the law: runs would go astray.
+        largest = np.sqrt(float(self._upright[0].ends[1]))
         by_score, by_square = rectangular_mmse_forms(1.0, found)
-        return shrunk, float(by_score if kappa < 1 else by_square)
+        return np.minimum(shrunk, largest), float(by_score if kappa < 1 else by_square)
 
 
 def upright(rho: float, beta: float) -> tuple[ProductWishart, float]:

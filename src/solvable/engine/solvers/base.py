@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from solvable.core.digits import rounded
+from solvable.core.results import Prediction
 
 
 class Thresholds(dict[str, float]):
@@ -82,6 +83,24 @@ class FixedPoints:
         """The point without samples, at which nothing is known of r directions."""
         zero, one = np.zeros((1, r, r)), np.eye(r)[None]
         return cls(zero, one, zero, np.zeros(1), np.zeros(1, int), np.zeros(1), np.zeros(1), np.zeros(1, int))
+
+    def prediction(self, metrics: dict[str, Any], uncertainty: dict[str, Any]) -> Prediction:
+        """The points with what a model makes of them: q and qhat of one direction, M and Mhat of several."""
+        letters = ("q", "qhat") if self.overlap.shape[-1] == 1 else ("M", "Mhat")
+        order = dict(zip(letters, map(plain, (self.overlap, self.field)), strict=True))
+        return Prediction(
+            metrics=metrics,
+            order_parameters=order | {"free_entropy": self.free_entropy},
+            status=self.status,
+            residual=self.residual,
+            iterations=self.iterations,
+            uncertainty=uncertainty,
+        )
+
+
+def plain(matrices: np.ndarray) -> np.ndarray:
+    """Matrices (k, r, r) as they are, or as numbers (k,) where r = 1."""
+    return matrices[:, 0, 0] if matrices.shape[-1] == 1 else matrices
 
 
 class Solver(abc.ABC):

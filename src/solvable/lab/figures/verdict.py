@@ -6,7 +6,7 @@ import dataclasses
 import math
 from typing import Any
 
-from solvable.core.digits import with_uncertainty
+from solvable.core.digits import says_number, with_uncertainty
 from solvable.lab.figures.entry import Claim, Material
 from solvable.lab.figures.estimators import Estimate
 from solvable.lab.verdict import AGREES, DIFFERS, TOO_FEW, WRONG, Judgement, reading_of
@@ -115,7 +115,7 @@ def published_text(claim: Claim) -> str:
     """What was published, a closed form with its value."""
     if claim.published is None:
         return "not published"
-    number = claim.exact is None or not math.isfinite(claim.exact) or _is_number(claim.published)
+    number = claim.exact is None or not math.isfinite(claim.exact) or says_number(claim.published)
     return f"published {claim.published}" + ("" if number else f" = {claim.exact:.4g}")
 
 
@@ -141,11 +141,3 @@ def simulated_text(simulated: Estimate) -> str:
 def _near(one: float, other: float, distance: float) -> bool:
     """Whether two numbers, possibly infinite, are within a distance; NaN is near nothing."""
     return one == other or abs(one - other) <= distance * (1 + 1e-12)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from solvable.core.digits import says_number
 from solvable.core.errors import bad_parameter
 
 LEAST = 50
@@ -102,7 +103,7 @@ def _read_csv(path: Path) -> tuple[list[str], dict[str, np.ndarray]]:
     for place, row in enumerate(rows[1:], 2):
         if len(row) != len(names):
             raise ValueError(f"row {place} of {path.name} has {len(row)} entries, and the header {len(names)}.")
-    if len(set(names)) < len(names) or all(_is_number(name) for name in names):
+    if len(set(names)) < len(names) or all(says_number(name) for name in names):
         raise ValueError(f"the first row of {path.name} must be a header, with a different name for each column.")
     return names, {name: _column([row[k].strip() for row in rows[1:]]) for k, name in enumerate(names)}
 
@@ -113,7 +114,7 @@ def _column(entries: list[str]) -> np.ndarray:
     words = {"true": 1.0, "false": 0.0}
     if all(entry.lower() in words for entry in present):
         return np.array([words.get(entry.lower(), np.nan) for entry in entries])
-    if not all(map(_is_number, present)):
+    if not all(map(says_number, present)):
         return np.array(entries, dtype=object)
     return np.array([np.nan if entry.lower() in MISSING else float(entry) for entry in entries])
 
@@ -188,13 +189,5 @@ def _list(names: Sequence[str]) -> str:
 
 
 def _example(entries: np.ndarray) -> str:
-    words = [entry for entry in entries if not _is_number(str(entry)) and str(entry).lower() not in MISSING]
+    words = [entry for entry in entries if not says_number(str(entry)) and str(entry).lower() not in MISSING]
     return repr(str(words[0]) if words else "")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

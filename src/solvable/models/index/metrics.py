@@ -9,7 +9,7 @@ import numpy as np
 from solvable.channels import Channel
 from solvable.core.results import Prediction
 from solvable.engine.cosines import cosine_error, cosines
-from solvable.engine.solvers.base import FixedPoints
+from solvable.engine.solvers.base import FixedPoints, plain
 
 _RECOVERED = 1e-12
 """Directions with a smaller V are known to rounding: errors do not depend on them any more."""
@@ -18,16 +18,7 @@ _RECOVERED = 1e-12
 def prediction(channel: Channel, points: FixedPoints) -> Prediction:
     """Every metric at fixed points, with the numerical error of the overlaps carried over."""
     metrics, uncertainty = errors_at(channel, points.overlap, points.variance, points.uncertainty)
-    letters = ("q", "qhat") if channel.projections == 1 else ("M", "Mhat")
-    order = {name: plain(part) for name, part in zip(letters, (points.overlap, points.field), strict=True)}
-    return Prediction(
-        metrics=metrics,
-        order_parameters=order | {"free_entropy": points.free_entropy},
-        status=points.status,
-        residual=points.residual,
-        iterations=points.iterations,
-        uncertainty=uncertainty,
-    )
+    return points.prediction(metrics, uncertainty)
 
 
 @functools.lru_cache(maxsize=64)
@@ -59,11 +50,6 @@ def overlaps(M: np.ndarray) -> dict[str, np.ndarray]:
     """`overlap`, the matrices M (k, r, r) of a posterior mean, and their diagonals; the numbers (k,) where r = 1."""
     r = M.shape[-1]
     return {"overlap": plain(M)} | {f"overlap_{i + 1}": M[:, i, i] for i in range(r) if r > 1}
-
-
-def plain(matrices: np.ndarray) -> np.ndarray:
-    """Matrices (k, r, r) as they are, or as numbers (k,) where r = 1."""
-    return matrices[:, 0, 0] if matrices.shape[-1] == 1 else matrices
 
 
 def _beside(error: np.ndarray, value: np.ndarray) -> np.ndarray:

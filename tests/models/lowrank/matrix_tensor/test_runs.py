@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import solvable as sv
 from solvable.engine.amp import amp
 from solvable.engine.sides import Overlap
+from solvable.models.lowrank.matrix_tensor import interaction
 from solvable.models.lowrank.matrix_tensor.equations import FACTORS
 from solvable.models.lowrank.matrix_tensor.interaction import Blocks
 
@@ -21,7 +23,7 @@ def overlaps(found, name="overlap"):
     return np.array([found[f"{name}_{k}"] for k in FACTORS])
 
 
-def instance(model, d, seed=0):
+def instance(model, d, seed=0) -> tuple[Any, Any]:
     data = model.sample(np.random.default_rng(seed), d)
     return data, model.instance(data)
 
@@ -40,7 +42,9 @@ def test_a_sample_is_what_the_model_says():
     assert not unseen.matrix.any() and not unseen.tensor.any()
 
 
-def test_fields_and_blocks():
+@pytest.mark.parametrize("block", [interaction._BLOCK_BYTES, 8 * 18 * 5])
+def test_fields_and_blocks(monkeypatch, block):
+    monkeypatch.setattr(interaction, "_BLOCK_BYTES", block)  # the second does not divide the tensor
     model = sv.MatrixTensor(0.3, 0.7, UNEQUAL)
     data, one = instance(model, 12)
     rng, blocks = np.random.default_rng(1), one.operator.blocks

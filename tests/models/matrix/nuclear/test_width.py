@@ -51,7 +51,8 @@ def test_published_values(theory, n, penalty, width, published, tolerance):
     assert abs(found["estimation_error"] - published) < tolerance
 
 
-@pytest.mark.parametrize(("width", "tolerance"), [(20, 0.01), pytest.param(SIZE, 0.02, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize(("width", "tolerance"), [(20, 0.01), (SIZE, 0.02)])
 def test_drawn_noise_matrices(theory, width, tolerance):
     """The same equations on the eigenvalues and eigenvectors of two matrices A + delta Z, divergence by double sums."""
     alpha, penalty, noise = 1.0, 0.1, 0.1

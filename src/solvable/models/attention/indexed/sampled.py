@@ -171,9 +171,14 @@ def drawn_information(output: SampledOutput, V: float, replica: int = 0) -> tupl
         delta = rng.standard_normal((len(means[block]), draws, len(scale)))
         y = labels_of(output.function, (means[block, None] + np.sqrt(V) * delta) * scale, T)
         seen = y + np.sqrt(output.noise) * rng.standard_normal(y.shape) if noisy else y
+        groups = None if noisy else _numbered(y)
         for part, share in ((slice(None), 1.0), (slice(None, draws // 2), 0.5), (slice(draws // 2, None), 0.5)):
-            d, labels = delta[:, part], y[:, part]
-            found = _left_out(d, labels, seen[:, part], output.noise) if noisy else _grouped(d, labels)
+            d = delta[:, part]
+            found = (
+                _left_out(d, y[:, part], seen[:, part], output.noise)
+                if groups is None
+                else _grouped(d, groups[:, part])
+            )
             if share == 1:
                 whole += float(np.sum(found))
             else:
@@ -191,19 +196,24 @@ def _left_out(delta: np.ndarray, y: np.ndarray, seen: np.ndarray, noise: float) 
     return np.sum(np.sum(weight @ delta * delta, -1) / np.maximum(total, _TINY), 1) / delta.shape[1]
 
 
-def _grouped(delta: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The same for labels of a few values: pairs of different draws with one label."""
-    n, K, m = delta.shape
-    label, values = np.zeros(n * K, int), 1
-    for column in y.reshape(n * K, -1).T:
+def _numbered(y: np.ndarray) -> np.ndarray:
+    """The labels (n, K, k) of a few values as numbers from 0 on, (n, K)."""
+    label = np.zeros(y.shape[0] * y.shape[1], int)
+    for column in y.reshape(len(label), -1).T:
         different, number = np.unique(column, return_inverse=True)
         label = np.unique(label * len(different) + number, return_inverse=True)[1]
-        values = int(label.max()) + 1
-    if values > n * K // 4:
+    if label.max() >= len(label) // 4:
         raise bad_parameter(
             "noise", 0.0, "positive for an output whose labels are all different, or the output one of a few values"
         )
-    group = label.reshape(n, K) + values * np.arange(n)[:, None]
+    return label.reshape(y.shape[:2])
+
+
+def _grouped(delta: np.ndarray, label: np.ndarray) -> np.ndarray:
+    """The same for labels of a few values: pairs of different draws with one label."""
+    n, K, m = delta.shape
+    values = int(label.max()) + 1
+    group = label + values * np.arange(n)[:, None]
     count = np.bincount(group.ravel(), minlength=n * values)
     sums = np.stack([np.bincount(group.ravel(), delta[..., k].ravel(), n * values) for k in range(m)], -1)
     own = np.bincount(group.ravel(), np.sum(delta**2, -1).ravel(), n * values)

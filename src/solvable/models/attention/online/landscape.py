@@ -210,10 +210,20 @@ def landscapes(model: SequenceSingleIndex, learner: SequenceSGD) -> list[Landsca
     if learner.student != ATTENTION:
         if model.positional > 0:
             raise NotSolvable("a neuron does not see positions: use student='attention', or positional=0.")
-        return [NeuronLandscape.of(model, learner, round(_DEGREE * f)) for f in (1.0, _COARSER)]
+        return _of_one_shape(*(NeuronLandscape.of(model, learner, round(_DEGREE * f)) for f in (1.0, _COARSER)))
     if model.tokens <= MOST_TOKENS and (model.whole or learner.positions or model.positional > 0):
         return [TokenLandscape.of(model, learner, fineness) for fineness in (1.0, _COARSER)]
-    return [SumLandscape.of(model, round(_DEGREE * f)) for f in (1.0, _COARSER)]
+    return _of_one_shape(*(SumLandscape.of(model, round(_DEGREE * f)) for f in (1.0, _COARSER)))
+
+
+def _of_one_shape(fine: Landscape, coarse: Landscape) -> list[Landscape]:
+    """Both, the shorter series filled up with zeros: one program follows the flow of both."""
+
+    def filled(short: Any, long: Any) -> Any:
+        more = np.subtract(np.shape(long), np.shape(short))
+        return jnp.pad(short, [(0, n) for n in more]) if np.any(more) else short
+
+    return [fine, jax.tree.map(filled, coarse, fine)]
 
 
 def label_series(model: SequenceSingleIndex, degree: int, by_token: bool) -> tuple[np.ndarray, np.ndarray, float]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from solvable.core.results import Prediction
 from solvable.engine.cosines import cosine_error, cosines, cosines_of
-from solvable.engine.solvers.base import FixedPoints
+from solvable.engine.solvers.base import FixedPoints, plain
 from solvable.numerics.sobol import normal_points
 
 Labels = Callable[[np.ndarray], np.ndarray]
@@ -43,16 +43,7 @@ def prediction(labels: Labels, tokens: int, points: FixedPoints) -> Prediction:
     for place, name in ((0, "generalization_error"), (2, "plug_in_error")):
         metrics[name] = found[:, place]
         uncertainty[name] = found[:, place + 1] + np.abs(moved - found)[:, place]
-    letters = ("q", "qhat") if r == 1 else ("M", "Mhat")
-    order = {name: _plain(part) for name, part in zip(letters, (M, points.field), strict=True)}
-    return Prediction(
-        metrics=metrics,
-        order_parameters=order | {"free_entropy": points.free_entropy},
-        status=points.status,
-        residual=points.residual,
-        iterations=points.iterations,
-        uncertainty=uncertainty,
-    )
+    return points.prediction(metrics, uncertainty)
 
 
 def label_errors(labels: Labels, tokens: int, V: np.ndarray) -> tuple[float, float, float, float]:
@@ -108,8 +99,4 @@ def _root(S: np.ndarray) -> np.ndarray:
 def _overlaps(M: np.ndarray) -> dict[str, np.ndarray]:
     """`overlap`, the matrices M (k, r, r), and their diagonals; the numbers (k,) where r = 1."""
     r = M.shape[-1]
-    return {"overlap": _plain(M)} | {f"overlap_{i + 1}": M[:, i, i] for i in range(r) if r > 1}
-
-
-def _plain(matrices: np.ndarray) -> np.ndarray:
-    return matrices[:, 0, 0] if matrices.shape[-1] == 1 else matrices
+    return {"overlap": plain(M)} | {f"overlap_{i + 1}": M[:, i, i] for i in range(r) if r > 1}

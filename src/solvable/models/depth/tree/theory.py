@@ -12,7 +12,8 @@ The parts of the label that a learner has enough samples for it learns completel
 
 On a step the limit depends on more than kappa: such points are AMBIGUOUS_BRANCH. A second layer that regresses y on
 polynomials of degree Q finds the hidden feature alone if no other power of h in y has a part of degree at most Q;
-otherwise the feature is a mixture, and the point OUT_OF_DOMAIN.
+otherwise the feature is a mixture, and the point OUT_OF_DOMAIN. So is a first layer between kappa = 1 and its threshold
+if P has a linear and g a quadratic part: it then finds the one direction of the linear part alone.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _ROUNDING = 1e-11
 def kernel(model: TreeTarget, learner: Kernel, kappa: np.ndarray) -> Prediction:
     """All parts of degree below kappa are learned, up to the degree of the kernel."""
     learned = np.array([model.degrees.learned(min(_whole(k), learner.degree)) for k in kappa])
-    return _prediction(model, learned, _ambiguous(kappa, thresholds_of_kernel(model, learner).values()))
+    return _prediction(model, learned, _ambiguous(kappa, map(float, _jumps(model, learner.degree))))
 
 
 @theory(TreeTarget, Layerwise, references=("dandi2025computational",))
@@ -52,6 +53,8 @@ def layerwise(model: TreeTarget, learner: Layerwise, kappa: np.ndarray) -> Predi
     Q = np.array([min(_whole(k / model.exponent), top) if k > first else 0 for k in kappa])
     found = {"first_layer": np.where(kappa > first, 1.0, 0.0)}
     status = _ambiguous(kappa, thresholds_of_layerwise(model, learner).values())
+    alone = degrees.shares[1] > 0 and degrees.second_power == 2
+    status = np.where(alone & (kappa > 1) & (kappa <= first), int(Status.OUT_OF_DOMAIN), status)
     if learner.layers == 1:
         return _prediction(model, np.array([degrees.learned(q) for q in Q]), status, found)
     found["second_layer"] = np.array([degrees.part(q) for q in Q])
@@ -81,7 +84,7 @@ def steps(model: TreeTarget) -> dict[str, float]:
 @thresholds_of(TreeTarget, Kernel, references=("ghorbani2021linearized", "mei2022generalization"))
 def thresholds_of_kernel(model: TreeTarget, learner: Kernel) -> dict[str, float]:
     """Where the error of a kernel falls, for degrees up to six if the kernel has any."""
-    return {f"degree_{q}": float(q) for q in _jumps(model, learner.degree)}
+    return {f"degree_{q}": float(q) for q in _jumps(model, learner.degree) if q <= DEGREES or learner.degree < math.inf}
 
 
 @thresholds_of(TreeTarget, Layerwise, references=("dandi2025computational",))
@@ -111,8 +114,8 @@ def _degree(model: TreeTarget, learner: Layerwise) -> float:
 
 
 def _jumps(model: TreeTarget, degree: float) -> list[int]:
-    """The degrees that explain a part of the label, up to that of the learner, or six."""
-    top = DEGREES if math.isinf(degree) else int(degree)
+    """The degrees that explain a part of the label, up to that of the learner."""
+    top = int(min(degree, MOST_DEGREE))
     learned = [model.degrees.learned(q) for q in range(top + 1)]
     return [q for q in range(1, top + 1) if learned[q] - learned[q - 1] > _ROUNDING * model.degrees.variance]
 

@@ -36,6 +36,7 @@ from solvable.models.features.one_step.ridge import Setting, effective_penalty, 
 from solvable.models.features.one_step.theory import Ingredients, ingredients
 from solvable.models.features.two_layer.logistic import frozen_features
 from solvable.models.features.two_layer.model import TwoLayer
+from solvable.numerics.batches import in_batches
 
 _POINTS = 300
 _HEIGHTS = np.geomspace(3.0, 1e-5, 12)
@@ -131,7 +132,9 @@ def _refined(given: Ingredients, alpha: float, edge: float, spacing: float) -> f
 
 def _solved(given: Ingredients, alpha: float, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The imaginary part of g, and the real one of the determinant."""
-    g, determinant, residual = (np.asarray(part) for part in _resolvents(given, alpha, x))
+    numbers = jax.tree.map(lambda leaf: np.asarray(leaf, float), given)
+    solved = in_batches(lambda x: _resolvents(numbers, alpha, x), x, batch=_POINTS, alone=False)
+    g, determinant, residual = solved
     if not np.all(residual < _SOLVED):
         raise ConvergenceError(f"no spectrum of features at alpha = {alpha:g}: the equations were not solved.")
     return np.imag(g), np.real(determinant)

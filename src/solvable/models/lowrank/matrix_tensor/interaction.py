@@ -32,6 +32,8 @@ _MOST = 1e12
 """The precision that stands for an infinite one on data."""
 _OPPOSITE = 0.5
 """Minus the cosine beyond which a factor has turned round."""
+_BLOCK_BYTES = 2**21
+"""The part of the tensor that both of its contractions go through at once."""
 _FORGOTTEN = 1e-12
 """The weight below which an earlier estimate is left out of the Onsager term."""
 
@@ -99,13 +101,13 @@ class MatrixAndTensor(Interaction):
         return self.blocks.pack(self.fields(self.blocks.factors(signal)))
 
     def fields(self, factors: Factors) -> Factors:
-        """The fields of given factors, from two passes over the tensor: T y for those of u and x, and T(u, x) for y."""
-        contracted = self._contracted(factors.y)
+        """The fields of given factors, from one pass over the tensor."""
+        contracted, field_of_y = self._both(factors)
         return Factors(
             self._from_matrix(factors.v) + contracted @ factors.x,
             self._from_matrix(factors.u, transposed=True),
             factors.u @ contracted,
-            self._field_of_y(factors),
+            field_of_y,
         )
 
     def field(self, name: str, factors: Factors) -> np.ndarray:
@@ -125,6 +127,20 @@ class MatrixAndTensor(Interaction):
         h, shape = self.precisions[1], self.tensor.shape
         flat = self.tensor.reshape(-1, shape[2])
         return (flat @ (h / shape[0] * y)).reshape(shape[:2]) if h > 0 else np.zeros(shape[:2])
+
+    def _both(self, factors: Factors) -> tuple[np.ndarray, np.ndarray]:
+        """T y, of which those of u and x are made, and T(u, x): block by block, while a block is in the cache."""
+        h, shape = self.precisions[1], self.tensor.shape
+        contracted, field = np.zeros(shape[0] * shape[1]), np.zeros(shape[2])
+        if h > 0:
+            flat, y = self.tensor.reshape(-1, shape[2]), h / shape[0] * factors.y
+            pairs = np.multiply.outer(h / shape[0] * factors.u, factors.x).ravel()
+            rows = max(1, _BLOCK_BYTES // (flat.itemsize * shape[2]))
+            for start in range(0, len(flat), rows):
+                block = slice(start, start + rows)
+                contracted[block] = flat[block] @ y
+                field += pairs[block] @ flat[block]
+        return contracted.reshape(shape[:2]), field
 
     def _field_of_y(self, factors: Factors) -> np.ndarray:
         h, shape = self.precisions[1], self.tensor.shape
