@@ -76,7 +76,7 @@ def draw(found: Material, verdicts):
         trend.axhline(1.0, color="0.4", linewidth=0.8)
         trend.set_xlim(left=0.0)
         trend.set_xlabel("$1/d$")
-        trend.set_ylabel("error of message passing over the Bayes-optimal one")
+        trend.set_ylabel("error over the Bayes-optimal one")
         trend.legend()
     return figure
 
