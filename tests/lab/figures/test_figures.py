@@ -38,6 +38,7 @@ WANTED = {
     "parity-threshold",
     "phase-retrieval",
     "spectral-phase-retrieval",
+    "ssi-escape",
 }
 
 

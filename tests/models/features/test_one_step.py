@@ -130,6 +130,16 @@ def test_the_covariance_of_the_rows_is_that_of_a_sample():
     assert rows_at(MODEL, sv.OneStep(0.1, 3.0, 0.5), s)[0] == pytest.approx(sampled, rel=0.01)
 
 
+def test_an_even_activation_has_no_linear_part():
+    """abs leaves no spike, and what rounding leaves of its slope has no direction."""
+    model, learner = sv.TwoLayer("z + (z**2 - 1)/2", "abs(z)", 1.0, noise=0.1), sv.OneStep(0.2, 1.0, 3.0)
+    found = sv.predict(model, learner, alpha=1.5)
+    frozen = sv.predict(model, sv.RandomFeatures(0.2), alpha=1.5)
+    assert found["cosine"] == found["squared_overlap"] == frozen["cosine"] == 0
+    assert 0.8 < found["generalization_error"] / frozen["generalization_error"] < 1.2
+    assert sv.simulate(model, learner, alpha=1.5, d=20, seed=0)["cosine"] == 0
+
+
 def test_no_step_leaves_random_features():
     for model in (MODEL, RELU):
         stepped = sv.predict(model, sv.OneStep(0.1, 0.0, 0.5), alpha=0.6)

@@ -90,7 +90,7 @@ def median(values: Any, scale: float = 1.0) -> Estimate:
     return _estimate(_middle(values), drawn, len(values))
 
 
-def slope(sizes: Sequence[float], times: Sequence[Any]) -> Estimate:
+def slope(sizes: Sequence[float] | np.ndarray, times: Sequence[Any]) -> Estimate:
     """The slope of log median against log size by least squares, with its error by bootstrap over the runs."""
     fewest = min(map(len, times))
     drawn = zip(*(_redrawn(np.asarray(part, dtype=float), number) for number, part in enumerate(times)), strict=True)
@@ -102,7 +102,7 @@ def _middle(values: np.ndarray) -> float:
     return float(np.median(values))
 
 
-def _slope(sizes: Sequence[float], medians: Sequence[float]) -> float:
+def _slope(sizes: Sequence[float] | np.ndarray, medians: Sequence[float]) -> float:
     if not np.isfinite(medians).all():
         return np.nan
     return float(np.polyfit(np.log(sizes), np.log(medians), 1)[0])

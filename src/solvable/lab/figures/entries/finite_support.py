@@ -29,7 +29,7 @@ def gather(effort: Effort) -> Material:
     from solvable.models.features.one_step.bounds import span_bounds
 
     model = sv.TwoLayer("sin(z)", "erf(z)", 1.0)
-    d, seeds = effort.pick((80, 4), (200, 16))
+    d, seeds = effort.pick((80, 4), (200, 40))
     alpha = np.linspace(0.2, 3.0, effort.pick(4, 12))
     ratios = effort.pick((POINT,), (0.3, POINT, 3.0))
     lines, points, runs = {}, {}, {}

@@ -32,10 +32,10 @@ def run_descent(
 ) -> Outcome:
     """One run from N(0, 1) weights; `details["cosine_path"]` (batches + 1, L) has the cosine of each layer, up to its
     sign, from the start on."""
-    if not model.tied or int(learner.runs) > 1:
+    if not model.tied or model.rank > 1 or int(learner.runs) > 1:
         raise NotSimulable(
-            "gradient descent on deep attention is written for tied = True and runs = 1: labels hide the sign of each "
-            "layer, so that the directions of several runs have no average."
+            "gradient descent on deep attention is written for tied = True, rank = 1 and runs = 1: labels hide the "
+            "sign of each layer, so that the directions of several runs have no average."
         )
     found = descended(data, float(model.residual), learner, rng)
     metrics = model.scores(found.W, data, rng)

@@ -15,6 +15,7 @@ import numpy as np
 
 from solvable.channels.sequence.base import SequenceChannel
 from solvable.channels.sequence.layers import LayersChannel, last_scores, log_softmax, signless
+from solvable.channels.sequence.turned import RANK, TurnedChannel
 from solvable.channels.sequence.untied import UntiedChannel
 from solvable.core.checks import check_count, real_number
 from solvable.core.errors import bad_parameter
@@ -40,6 +41,7 @@ from solvable.priors import Gaussian
 __all__ = ["DeepAttention", "SequenceData", "signless"]
 
 MOST_LAYERS = 4
+UNTIED, TURNED = "untied", "turned"
 _RESIDUALS = (0.05, 100.0)
 
 
@@ -61,6 +63,8 @@ class DeepAttention(TwoSided):
     - `residual`: the strength c of the residual connection, from 0.05 to 100; one layer has none.
     - `tied`: False for one layer whose keys have a direction of their own: $y = softmax(z_Q z_K^T)$, and the directions
       are those of the query and of the key.
+    - `rank`: 2 for one layer of two directions, $y = softmax(z z^T)$ with z of T x 2, of three tokens or more; its
+      label hides a turn of the plane of both.
 
     Weights are Gaussian, $W^{*T} W^* = d I$ in runs.
     """
@@ -71,7 +75,8 @@ class DeepAttention(TwoSided):
     definitions: ClassVar[dict[str, str]] = {
         "overlap": "of a posterior mean w_hat.w*/d = |w_hat|^2/d, up to the sign, which labels do not show; of several "
         "layers the matrix W*^T W_hat/d",
-        "overlap_1": "overlap with the direction of the first layer, up to its sign",
+        "overlap_1": "overlap with the direction of the first layer, up to its sign; of a layer of rank two with the "
+        "first direction, up to a turn of both",
         "overlap_2": "overlap with the direction of the second layer",
         "overlap_3": "overlap with the direction of the third layer",
         "overlap_4": "overlap with the direction of the fourth layer",
@@ -92,8 +97,9 @@ class DeepAttention(TwoSided):
     tokens: int = eqx.field(static=True)
     residual: float
     tied: bool = eqx.field(static=True)
+    rank: int = eqx.field(static=True)
 
-    def __init__(self, layers: int, tokens: int, residual: float = 1.0, tied: bool = True):
+    def __init__(self, layers: int, tokens: int, residual: float = 1.0, tied: bool = True, rank: int = 1):
         self.layers = check_count("layers", layers, least=1)
         if self.layers > MOST_LAYERS:
             raise bad_parameter("layers", layers, f"at most {MOST_LAYERS}")
@@ -101,6 +107,10 @@ class DeepAttention(TwoSided):
         self.tied = tied
         if not isinstance(tied, bool) or not (tied or self.layers == 1):
             raise bad_parameter("tied", tied, "True, or False for one layer")
+        self.rank = check_count("rank", rank, least=1)
+        if self.rank > RANK or (self.rank > 1 and not (self.layers == 1 and tied and self.tokens > RANK)):
+            takes = f"1, or {RANK} for one layer of tied keys and queries on more than {RANK} tokens"
+            raise bad_parameter("rank", rank, f"{takes}; see SequenceIndex for others")
         least, most = _RESIDUALS
         self.residual = real_number("residual", residual, f"from {least:g} to {most:g}", lambda c: least <= c <= most)
 
@@ -111,12 +121,19 @@ class DeepAttention(TwoSided):
 
     @property
     def directions(self) -> int:
-        """The number of directions: layers, or query and key."""
-        return self.layers if self.tied else 2
+        """The number of directions: layers, query and key, or those of one layer."""
+        return max(self.layers, self.rank) if self.tied else 2
+
+    @property
+    def form(self) -> float | str:
+        """What makes labels of projections: the residual strength, or the name of a layer of its own kind."""
+        return float(self.residual) if self.tied and self.rank == 1 else (TURNED if self.tied else UNTIED)
 
     @property
     def channel(self) -> SequenceChannel:
         """P(y|z) of several directions."""
+        if self.rank > 1:
+            return TurnedChannel(self.tokens)
         layers = LayersChannel(self.layers, self.tokens, float(self.residual))
         return layers if self.tied else UntiedChannel(self.tokens)
 
@@ -131,7 +148,7 @@ class DeepAttention(TwoSided):
 
     def labels(self) -> functools.partial[np.ndarray]:
         """Attention matrices (n, T, T) of projections (n, T, r)."""
-        return _attention(float(self.residual) if self.tied else None)
+        return _attention(self.form)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         return prediction(self.labels(), self.tokens, points)
@@ -143,7 +160,7 @@ class DeepAttention(TwoSided):
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> SequenceData:
         """Directions with W*^T W* = d I, n = round(alpha d) samples of T tokens (at least one) and their labels."""
         X, W = drawn(rng, d, axes["alpha"], self.tokens, self.directions)
-        return SequenceData(X, log_attention(X @ W, float(self.residual) if self.tied else None), W)
+        return SequenceData(X, log_attention(X @ W, self.form), W)
 
     def instance(self, data: SequenceData) -> Instance:
         n, T, d = data.X.shape
@@ -158,6 +175,9 @@ class DeepAttention(TwoSided):
     def scores(self, estimate: np.ndarray, data: SequenceData, rng: np.random.Generator) -> dict[str, Any]:
         """The metrics of a posterior mean, the sign of each direction being that of the truth."""
         # Labels hide the sign of each layer, and of untied keys and queries the common one.
+        if self.rank > 1:
+            left, _, right = np.linalg.svd(estimate.T @ data.truth)
+            return scores(self.labels(), self.tokens, estimate @ left @ right, data.truth, rng)
         products = np.sum(estimate * data.truth, axis=0)
         signs = np.where((products if self.tied else products.sum()) < 0, -1.0, 1.0)
         found = scores(self.labels(), self.tokens, estimate * signs, data.truth, rng)
@@ -174,6 +194,9 @@ def thresholds(model: DeepAttention) -> Thresholds:
     if not model.tied:
         T = model.tokens
         return Thresholds(weak_recovery=1 / ((T - 1) * (T + np.sqrt(T**2 + 1))), strong_recovery=1 / (T - 1))
+    if model.rank > 1:
+        T = model.tokens
+        return Thresholds(weak_recovery=model.rank / (T * (T + 1)), strong_recovery=2 / (2 * T - 1))
     strong = model.layers / model.tokens
     if model.layers == 1:
         known = model.solver().thresholds()
@@ -191,20 +214,23 @@ def thresholds(model: DeepAttention) -> Thresholds:
 
 
 @functools.lru_cache(maxsize=64)
-def _attention(residual: float | None) -> functools.partial[np.ndarray]:
-    return functools.partial(attention_matrices, residual=residual)
+def _attention(form: float | str) -> functools.partial[np.ndarray]:
+    return functools.partial(attention_matrices, form=form)
 
 
-def attention_matrices(z: np.ndarray, residual: float | None) -> np.ndarray:
+def attention_matrices(z: np.ndarray, form: float | str) -> np.ndarray:
     """The labels (n, T, T) of projections z (n, T, r)."""
-    return np.exp(log_attention(z, residual))
+    return np.exp(log_attention(z, form))
 
 
-def log_attention(z: np.ndarray, residual: float | None) -> np.ndarray:
-    """Logarithms of labels: of the last of r layers, or of one of r = 2 directions, query and key, without residual."""
-    if residual is None:
+def log_attention(z: np.ndarray, form: float | str) -> np.ndarray:
+    """Logarithms of labels: of the last of r layers with a residual strength, or of one layer of two directions, query
+    and key (`UNTIED`) or both of both (`TURNED`)."""
+    if form == UNTIED:
         return log_softmax(z[:, :, None, 0] * z[:, None, :, 1])
-    u = last_scores(z, residual)
+    if isinstance(form, str):
+        return log_softmax(z @ z.swapaxes(1, 2))
+    u = last_scores(z, form)
     return log_softmax(u[:, :, None] * u[:, None, :])
 
 

@@ -70,8 +70,8 @@ class OneStep(Learner):
       `{1: 0.5, -1: 0.5}`, pairs, or text `"1:0.5 -1:0.5"`; `"gaussian:8"` for those of a Gauss-Hermite rule.
     - `bulk`: what theory takes the rows to be beside their spike: `"exact"`, or `"isotropic"` as in the publications,
       which is right for large batches only. With several values of the second layer there is the isotropic one only.
-    - `units`: a finite number p for the leading correction to the fit of the means of the features, which matters with
-      several values; None for none.
+    - `units`: a finite number p of units, at whose cost the means of the features are fitted; it is needed with several
+      values and for small steps, and what it leaves out is of order 1/p. None for the limit, in which they are free.
     """
 
     by_default: ClassVar[bool] = False

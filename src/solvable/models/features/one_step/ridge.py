@@ -186,9 +186,14 @@ def fitted_means(
 
 
 def linear_part(grid: Grid, m: Any, zeta: Any, psi: Any, Q1: Any, alignment: Any) -> dict[str, Any]:
-    """The cosine of E[f x] with the direction of the target: along v, along theta_perp, and elsewhere."""
+    """The cosine of E[f x] with the direction of the target: along v, along theta_perp, and elsewhere.
+
+    Zero where the features have no linear part, as those of an even activation without a spike.
+    """
     weighted = grid.weight * grid.kappa
     along = m @ (grid.mu0 @ weighted) + zeta @ (grid.mu1 @ (weighted * grid.kappa))
     slope = grid.mu1 @ grid.weight
     beside = jnp.sqrt(jnp.maximum(1 - jnp.square(alignment), 0.0))
-    return cosines(alignment * along + beside * (slope @ psi), along**2 + slope @ Q1 @ slope, 1.0)
+    linear = jnp.any(grid.mu1**2 @ grid.weight > _FLAT * ((grid.mu0**2 + grid.mu2) @ grid.weight))
+    square = jnp.where(linear, along**2 + slope @ Q1 @ slope, 0.0)
+    return cosines(alignment * along + beside * (slope @ psi), square, 1.0)

@@ -24,6 +24,7 @@ FRESH_INPUTS = 10_000
 """How many inputs the errors are averaged over."""
 _BLOCK = 2000
 _NORMS = 65
+_ZERO = 1e-10
 
 
 class Network(NamedTuple):
@@ -84,5 +85,9 @@ def mean_slopes(model: TwoLayer, norms: np.ndarray) -> np.ndarray:
 
     low, high = float(norms.min()), float(norms.max())
     places = np.linspace(low, high, _NORMS) if high - low > 1e-9 * high else np.array([low])
-    slopes = np.array([smoothed(model.activation, np.zeros(1), s).slope[0] for s in places])
+    found = [smoothed(model.activation, np.zeros(1), s) for s in places]
+    # An even activation has no mean slope: what rounding leaves of it has no direction.
+    slopes = np.array(
+        [part.slope[0] if abs(part.slope[0]) > _ZERO * np.sqrt(part.square[0]) else 0.0 for part in found]
+    )
     return CubicSpline(places, slopes)(norms) if len(places) > 1 else np.full(norms.shape, slopes[0])
