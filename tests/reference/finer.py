@@ -36,7 +36,7 @@ def one_overlap(model, learner, alpha: float, found) -> dict[str, float]:
         V = signal.mmse(np.exp([x]))
         return x - float(np.log(alpha * model.channel.information(V[:, None, None], FINER).information[0, 0, 0]))
 
-    qhat = np.exp([_secant(excess, float(np.log(qhat)))])
+    qhat = np.exp([secant(excess, float(np.log(qhat)))])
     return {"overlap": float(signal.overlap(qhat)[0]), "estimation_error": float(signal.mmse(qhat)[0])}
 
 
@@ -76,7 +76,8 @@ def matrix_bayes(model, learner, alpha: float, found) -> dict[str, float]:
     """The fixed point with twice the nodes on each interval of the spectrum."""
     signal, gain, noise = model.signal_side(), float(model.gain(alpha=alpha)), model.output_side().noise
     unit = getattr(signal, "variance", 1.0)
-    D = found.order_parameters["effective_noise"]
+    order = found.order_parameters
+    D = float(order["effective_noise"] if "effective_noise" in order else unit / order["qhat"])
     if not 0 < D < np.inf:
         return {}
 
@@ -90,7 +91,7 @@ def matrix_bayes(model, learner, alpha: float, found) -> dict[str, float]:
         return both[0 if unit > D else 1] / unit
 
     # qhat = unit / D solves qhat = gain / (noise + V).
-    x = _secant(lambda x: x - float(np.log((noise + left(np.exp(x))) * unit / gain)), float(np.log(D)))
+    x = secant(lambda x: x - float(np.log((noise + left(np.exp(x))) * unit / gain)), float(np.log(D)))
     V = left(np.exp(x)) * unit
     return {"estimation_error": V}
 
@@ -137,7 +138,7 @@ def minimiser(labels: Callable, weights: Callable) -> Callable:
     return truth
 
 
-def _secant(function: Callable[[float], float], x: float) -> float:
+def secant(function: Callable[[float], float], x: float) -> float:
     """The root close to x, by three steps of the secant method."""
     other = x + 1e-4
     values = function(x), function(other)

@@ -25,29 +25,18 @@ Measured with fresh seeds, as numbers, covered share and median ratio (a dash: t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
-import jax
-import numpy as np
 import pytest
 from reference import erm_equations as erm
 from reference import finer
+from true_errors import COVERED, HUGE, Point, judged, log_uniform
 
 import solvable as sv
 
-COVERED, HUGE = 0.95, 1e-3
-ROUNDING = 1e-10
-"""An uncertainty below this, relative to the larger of one and the value, is that of rounding."""
 SMOOTH = ("abs(z)", "z**2", "tanh(2*z)", "relu(z)", "z + 0.3*z**3", "sin(2*z)")
 STEEP = ("sign(z)", "abs(z)", "z**2", "step(z-0.5)", "sign(z**2-0.7)")
 SPECTRA = ("marchenko-pastur:0.5", "semicircle:1.0", "marchenko-pastur:2.0")
-
-Point = tuple[Any, Any, np.ndarray, Callable]
-
-
-def log_uniform(rng, low: float, high: float, size: int | None = None) -> Any:
-    return np.exp(rng.uniform(np.log(low), np.log(high), size))
 
 
 def index(learner) -> Callable:
@@ -56,7 +45,7 @@ def index(learner) -> Callable:
         target = str(rng.choice(SMOOTH if noisy else STEEP))
         model = sv.MultiIndex(target, noise=float(log_uniform(rng, 1e-2, 2)) if noisy else 0.0)
         truth = finer.spectral if isinstance(learner, sv.Spectral) else finer.one_overlap
-        return model, learner, log_uniform(rng, 0.2, 20, 4), truth
+        return model, learner, {"alpha": log_uniform(rng, 0.2, 20, 4)}, truth
 
     return draw
 
@@ -67,7 +56,7 @@ def several(learner) -> Callable:
             rng.integers(4)
         ]
         truth = finer.spectral if isinstance(learner, sv.Spectral) else finer.several_overlaps
-        return sv.MultiIndex(target, noise=noise), learner, rng.uniform(0.5, 6, 2), truth
+        return sv.MultiIndex(target, noise=noise), learner, {"alpha": rng.uniform(0.5, 6, 2)}, truth
 
     return draw
 
@@ -82,7 +71,7 @@ def matrix(learner, truth: Callable, sensing: bool = False, exact: bool = False)
             else sv.QuadraticNetwork(float(log_uniform(rng, 0.1, 5)), noise=noise)
         )
         chosen = learner(rng) if callable(learner) else learner
-        return model, chosen, log_uniform(rng, 0.02, 1, 4), truth
+        return model, chosen, {"alpha": log_uniform(rng, 0.02, 1, 4)}, truth
 
     return draw
 
@@ -97,7 +86,7 @@ def penalised(width: bool) -> Callable:
 def bilinear(learner) -> Callable:
     def draw(rng) -> Point:
         model = sv.BilinearSequence(float(log_uniform(rng, 0.2, 1)), noise=float(log_uniform(rng, 1e-3, 1)))
-        return model, learner, log_uniform(rng, 0.1, 2, 4), finer.matrix_bayes
+        return model, learner, {"alpha": log_uniform(rng, 0.1, 2, 4)}, finer.matrix_bayes
 
     return draw
 
@@ -110,7 +99,7 @@ def huber(rng) -> Point:
     learner = sv.ERM(sv.losses.Huber(scale), sv.Ridge(strength))
     # As two equal components, like the labels of other tests, with which it shares compiled programs.
     model = sv.MultiIndex("z", noise=noise, contamination=sv.Contamination(0.5, 1.0, noise))
-    return model, learner, log_uniform(rng, 0.3, 8, 2), truth
+    return model, learner, {"alpha": log_uniform(rng, 0.3, 8, 2)}, truth
 
 
 def logistic(rng) -> Point:
@@ -118,7 +107,7 @@ def logistic(rng) -> Point:
     law = erm.probit_law(blur)
     truth = finer.minimiser(lambda m, q, V: erm.class_labels(erm.LOGISTIC, law, m, q, V), erm.ridge(strength))
     learner = sv.ERM("logistic", sv.Ridge(strength))
-    return sv.MultiIndex(sv.channels.Probit(noise=blur)), learner, log_uniform(rng, 0.3, 8, 2), truth
+    return sv.MultiIndex(sv.channels.Probit(noise=blur)), learner, {"alpha": log_uniform(rng, 0.3, 8, 2)}, truth
 
 
 def lasso(rng) -> Point:
@@ -128,7 +117,7 @@ def lasso(rng) -> Point:
         lambda m, q, V: erm.linear_labels(erm.ABSOLUTE, [(1.0, 1.0, noise)], m, q, V), erm.lasso(strength, sparse)
     )
     learner = sv.ERM("absolute", sv.Lasso(strength))
-    return sv.MultiIndex("z", noise, "gauss-bernoulli:0.2"), learner, log_uniform(rng, 0.3, 4, 2), truth
+    return sv.MultiIndex("z", noise, "gauss-bernoulli:0.2"), learner, {"alpha": log_uniform(rng, 0.3, 4, 2)}, truth
 
 
 DRAWS: dict[str, Callable] = {
@@ -156,50 +145,17 @@ FEW = ("one projection, AMP", "one projection, symmetric", "network, AMP", "netw
 QUICK = ("huber with a ridge",)  # that of spectral methods has a quick test in their own folder
 
 
-def true_errors(name: str, points: int, seed: int = 0) -> Iterator[tuple[float, float, float, str]]:
-    """True error, uncertainty and value of each metric at about so many converged points, and where that was."""
-    rng, seen = np.random.default_rng(seed), 0
-    while seen < points:
-        model, learner, alphas, truth = DRAWS[name](rng)
-        found = sv.predict(model, learner, alpha=alphas)
-        for i, alpha in enumerate(alphas):
-            seen += 1
-            if not found.converged[i]:
-                continue
-            point = sv.Prediction(
-                {}, {key: value[i] for key, value in found.order_parameters.items()}, uncertainty=found.uncertainty
-            )
-            with jax.enable_x64(True):
-                exact = truth(model, learner, float(alpha), point)
-            for metric, value in exact.items():
-                error = np.max(np.abs(np.asarray(found[metric][i]) - value))
-                stated = float(np.max(found.uncertainty[metric][i]))
-                yield float(error), stated, float(np.max(np.abs(value))), f"{metric} of {model}, {learner}, {alpha:.6g}"
-
-
-def judged(name: str, points: int, seed: int = 0) -> tuple[float, float, int, list[str]]:
-    """The share of true errors within the uncertainty, their median ratio, how many there are, and the others."""
-    rows = list(true_errors(name, points, seed))
-    error, stated, size = (np.array(column) for column in list(zip(*rows, strict=True))[:3])
-    rounding = 1e-14 * np.maximum(1, size)  # which the better rule has as well
-    good = error <= stated + rounding
-    blurred = stated > ROUNDING * np.maximum(1, size)
-    ratio = float(np.median(error[blurred] / stated[blurred])) if blurred.sum() >= 10 else 1.0
-    worst = [f"{row[3]}: {row[0]:.1e} +- {row[1]:.1e}" for row, fine in zip(rows, good, strict=True) if not fine]
-    return float(np.mean(good)), ratio, len(rows), worst
-
-
 @pytest.mark.parametrize("name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in FEW])
 def test_a_few_uncertainties_cover_the_true_error(name):
-    covered, _, _, worst = judged(name, 8, seed=1)
-    assert covered >= COVERED, worst
+    found = judged(DRAWS[name], 8, seed=1)
+    assert found.covered >= COVERED, found.worst
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWS)
 def test_uncertainties_cover_the_true_error_and_are_not_huge(name):
-    covered, ratio, count, worst = judged(name, 100)
-    print(f"{name}: {count} numbers, {covered:.1%} covered, median ratio {ratio:.2g}")
-    assert count >= 40
-    assert covered >= COVERED, "\n".join(worst[:10])
-    assert ratio >= HUGE
+    found = judged(DRAWS[name], 100)
+    print(f"{name}: {found}")
+    assert found.count >= 40
+    assert found.covered >= COVERED, "\n".join(found.worst[:10])
+    assert found.ratio >= HUGE

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from solvable.estimators.amp_regressor import AMPRegressor
+from solvable.estimators.convolution import ConvolutionalLoFi
 from solvable.estimators.lofi import NeuralLoFi
 from solvable.estimators.quadratic import QuadraticRegressor
 from solvable.estimators.rbm import RBM
 from solvable.estimators.spectral_index import SpectralIndex
 
-__all__ = ["RBM", "AMPRegressor", "NeuralLoFi", "QuadraticRegressor", "SpectralIndex"]
+__all__ = ["RBM", "AMPRegressor", "ConvolutionalLoFi", "NeuralLoFi", "QuadraticRegressor", "SpectralIndex"]

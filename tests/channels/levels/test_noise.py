@@ -81,14 +81,16 @@ def signs_and_line(y: Array, omega: Array, v: Array, noise: float) -> tuple[Arra
 
 
 def linear_in_the_first(f: Callable[[Array], Array]) -> Callable[..., tuple[Array, Array]]:
-    """y = z1 f(z2) + noise: Gaussian in z1 at every z2."""
+    """y = z1 f(z2) + noise: Gaussian in z1 at every z2, with nodes that are close where f is zero and noise matters."""
 
     def evidence(y: Array, omega: Array, v: Array, noise: float) -> tuple[Array, Array]:
-        x = np.linspace(-7, 7, 4001)
-        w = gaussian(x, 1.0) / np.sum(gaussian(x, 1.0))
+        t = np.linspace(-14, 14, 4001)
+        z2, step = 1e-5 * np.sinh(t), 1e-5 * np.cosh(t) * (t[1] - t[0])
+        b = f(z2)
         rows = []
         for y_i, o in zip(y, omega, strict=True):
-            b = f(o[1] + np.sqrt(v[1]) * x)
+            x = (z2 - o[1]) / np.sqrt(v[1])
+            w = step * gaussian(x, 1.0) / np.sqrt(v[1])
             s, residual = b**2 * v[0] + noise, y_i - b * o[0]
             fit = gaussian(residual, s) * w
             rows.append((fit.sum(), np.sum(fit * residual * b / s), np.sum(fit * x) / np.sqrt(v[1])))

@@ -59,9 +59,10 @@ def test_posteriors_are_those_of_draws_whose_label_is_close():
     assert found.log_Z[0] == pytest.approx((4 * drawn[0][2] - drawn[1][2]) / 3, abs=0.03)
 
 
-def test_averages_agree_with_those_of_finer_nodes_within_their_error():
+@pytest.mark.parametrize("fineness", [0.5, pytest.param(1.0, marks=pytest.mark.slow)])
+def test_averages_agree_with_those_of_finer_nodes_within_their_error(fineness):
     channel, V = IndexedLayersChannel(2, 2, 1.0, 1.0), np.diag([0.7, 0.3])
-    one, two = channel.average(V, 1.0), channel.average(V, 2.0)
+    one, two = channel.average(V, fineness), channel.average(V, 2 * fineness)
     assert np.abs(one.information - two.information).max() < 4 * one.error
     assert np.abs(one.information - np.diag(np.diag(one.information))).max() == 0
 

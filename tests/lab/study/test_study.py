@@ -146,7 +146,9 @@ def computed(effort, d=20, seeds=1, ratios=None):
 
 
 def test_thresholds_that_cannot_be_computed_come_from_the_staircase(monkeypatch):
-    def fail(model):
+    def fail(model, *learner):
+        if learner:
+            return sv.thresholds(model, *learner)
         raise np.linalg.LinAlgError("singular")
 
     monkeypatch.setattr("solvable.lab.study.compute.thresholds", fail)

@@ -287,3 +287,17 @@ def test_a_kernel_learns_nothing():
     assert sv.simulate(deep, sv.Kernel(4), alpha=4.0, d=8)["generalization_error"] == pytest.approx(0.8, abs=0.4)
     with pytest.raises(sv.NotSolvable, match="best penalty"):
         sv.predict(EIGHT, sv.Kernel(2, penalty=0.1), alpha=1.0)
+
+
+def test_grids_over_its_fields():
+    plane = sv.phase_diagram(
+        EIGHT, TANH, x=("alpha", [4.0, 40.0]), y=("decay", [0.8, 1.6]), metric="generalization_error"
+    )
+    values = plane.theory("generalization_error").values.ravel()
+    assert sorted(values) == pytest.approx(
+        sorted(
+            sv.predict(EIGHT.with_field("decay", decay), TANH, alpha=alpha)["generalization_error"]
+            for alpha in (4.0, 40.0)
+            for decay in (0.8, 1.6)
+        )
+    )

@@ -193,3 +193,10 @@ def test_runs_agree_at_two_sizes(model, learner, metrics):
         for name in metrics:
             values = np.array([run[name] for run in runs])
             assert abs(values.mean() - found[name]) < 4 * values.std(ddof=1) / math.sqrt(seeds) + 1.5 / d, (name, d)
+
+
+def test_the_uncertainty_covers_the_tails_of_a_steep_target():
+    """E exp(z^2/5)^2 = 1/sqrt(1 - 4/5), of which what lies beyond the last node is 1e-9."""
+    found = sv.predict(sv.TwoLayer("exp(z**2/5)", "tanh", 1.0), sv.RandomFeatures(0.1), alpha=0.0)
+    error = abs(found["generalization_error"] - 5**0.5)
+    assert 1e-10 < error <= found.uncertainty["generalization_error"] < 1e-4

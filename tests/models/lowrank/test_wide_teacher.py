@@ -145,3 +145,8 @@ def test_curves_diagrams_and_sweeps_over_the_fields(tmp_path):
     swept = sv.sweep(network, sv.BayesOptimal(), store=tmp_path / "store", rho=[0.4, 0.8], alpha=[0.2, 0.5], workers=1)
     again = sv.open(tmp_path / "store").theory("overlap").values
     assert np.array_equal(swept.theory("overlap").values, again)
+
+
+def test_amplitudes_too_small_for_a_number_are_no_reason_for_a_warning(recwarn):
+    found = sv.predict(sv.WideTeacher(100.0, 50, "he3(z)", 0.1), sv.BayesOptimal(), alpha=[1.0, 1e4])
+    assert found.converged.all() and found["effective_width"].tolist() == [0, 1] and not recwarn.list

@@ -163,3 +163,15 @@ def test_what_is_refused():
     ]:
         with pytest.raises(ValueError, match=f"^{name}"):
             build()
+
+
+@pytest.mark.parametrize("beta", [1.0, 0.1])
+def test_a_large_rank_is_gaussian_and_one_that_costs_digits_is_refused(beta):
+    """V = 1/(1 + qhat) and qhat = alpha/(noise + V), to the square of 1/rho; beyond, the law's cubic would be wrong."""
+    alpha, noise, rho = np.geomspace(1e-3, 10, 8), 0.1, 1e4 * beta
+    b = noise + alpha - 1
+    limit = (np.sqrt(b**2 + 4 * noise) - b) / 2
+    found = sv.predict(BilinearSequence(rho, beta, noise), BayesOptimal(), alpha=alpha)
+    np.testing.assert_allclose(found["estimation_error"], limit, atol=2e-9)
+    with pytest.raises(ValueError, match=rf"rho = .* at most {rho:g}: beyond, entries are as good as Gaussian"):
+        sv.predict(BilinearSequence(1.01 * rho, beta, noise), BayesOptimal(), alpha=alpha)

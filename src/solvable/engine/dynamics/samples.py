@@ -22,6 +22,7 @@ _SOBOL = 32
 """Sobol points have no more coordinates than this; what comes later matters less, and is drawn independently."""
 _STEP = 0.25
 _TAIL = 8.0
+"""How far grids reach: what lies beyond is below 1e-13 of a square, and no finer grid would show it."""
 
 
 class Samples(NamedTuple):
@@ -52,7 +53,7 @@ def grid_samples(target: Target, extra: int, coordinates: int, fineness: float) 
         weight = weight * np.exp(-(z**2) / 2)
     else:
         z, weight = normal_trapezoid(0.3 * _STEP / fineness, _TAIL)
-    x, x_weight = normal_trapezoid(_STEP / fineness)
+    x, x_weight = normal_trapezoid(_STEP / fineness, _TAIL)
     axes = [z] + [x] * (extra + coordinates)
     points = np.stack([part.ravel() for part in np.meshgrid(*axes, indexing="ij")])
     weights = functools.reduce(np.multiply.outer, [weight] + [x_weight] * (extra + coordinates)).ravel()

@@ -31,6 +31,10 @@ class NeuralLoFi(Learner):
 
     by_default: ClassVar[bool] = False
 
+    @classmethod
+    def name(cls) -> str:
+        return "neural-lofi"
+
     features: int
     layers: int = eqx.field(static=True)
     width: int | str = eqx.field(static=True)

@@ -12,6 +12,7 @@ import functools
 
 import numpy as np
 
+from solvable.core.errors import bad_parameter
 from solvable.core.precision import float64
 from solvable.engine.operators import OnMatrices
 from solvable.engine.sides import SignalStep
@@ -24,6 +25,9 @@ from solvable.spectra.rectangular_denoising import optimal_singular_values_of, r
 
 _LEAST_PRECISION = 1e-9
 _SHORTEST = 64
+_LARGEST = 1e4
+"""The rank over the dimension up to which the cubic equation of the law keeps its digits; its distance from the limit
+is then below 1e-8."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +105,9 @@ class SingularValueDenoiser:
 
 def upright(rho: float, beta: float) -> tuple[ProductWishart, float]:
     """The law of the eigenvalues of S S^T / L and beta, for S or its transpose, whichever is not taller than wide."""
+    most = _LARGEST * min(1.0, beta)
+    if rho > most:
+        raise bad_parameter("rho", rho, f"at most {most:g}: beyond, entries are as good as Gaussian")
     rho, beta = (rho, beta) if beta >= 1 else (rho / beta, 1 / beta)
     return ProductWishart(rho, beta), beta
 

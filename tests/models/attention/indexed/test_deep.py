@@ -25,6 +25,7 @@ def test_known_overlaps():
     np.testing.assert_allclose(overlaps(TWO, 0.1), [0.17563, 0.46220], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_a_strong_residual_leaves_one_layer():
     """The last layer is then learned as if it were alone, and the first not at all."""
     first, last = overlaps(sv.DeepAttentionIndexed(0.5, 2, 2, residual=100.0), 0.1)
@@ -54,6 +55,12 @@ def test_layers_of_small_rank_are_seen_last_layer_first():
 
 
 def test_three_layers_of_finite_rank_are_never_marked_converged():
+    found = sv.predict(sv.DeepAttentionIndexed(0.5, 3, 2), sv.BayesOptimal(), alpha=2.0, throw=False)
+    assert found.status == Status.OUT_OF_DOMAIN and not found.converged
+
+
+@pytest.mark.slow
+def test_the_scores_of_three_layers_are_seen_with_correlated_noise():
     model = sv.DeepAttentionIndexed(0.5, 3, 2)
     found = sv.predict(model, sv.AMP(), alpha=0.02, throw=False)
     assert found.status == Status.OUT_OF_DOMAIN and not found.converged

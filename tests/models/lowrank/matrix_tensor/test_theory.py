@@ -191,3 +191,13 @@ def test_bad_parameters_are_refused_by_name(field, value):
 
 def test_ratios_may_be_a_text():
     assert sv.MatrixTensor(0.5, 0.5, "1,2,0.5,1.5").ratios == (1.0, 2.0, 0.5, 1.5)
+
+
+@pytest.mark.parametrize("noises", [(1e-300, 1.0), (0.5, 1e-300), (1e-300, 1e-300), (0.5, 1e300)], ids=str)
+@pytest.mark.parametrize("learner", [sv.BayesOptimal(), sv.AMP(), sv.MaximumLikelihood(), sv.Curriculum()])
+def test_variances_whose_inverse_overflows_are_the_limit(noises, learner):
+    near = [float(np.clip(noise, 1e-60, 1e60)) for noise in noises]
+    one, other = (sv.predict(sv.MatrixTensor(*pair), learner, throw=False) for pair in (noises, near))
+    assert one.status == other.status
+    for name in one:
+        assert one[name] == pytest.approx(other[name], abs=1e-12), name

@@ -83,11 +83,16 @@ def gather(effort: Effort) -> Material:
     return Material(values, curves, sizes)
 
 
-def runs_of(found: Material, name: str, learner: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """kappa, and what the runs gave there (kappa, seed)."""
-    curve, place = found.curves[name], found.values["learners"][name].index(learner)
-    values = curve.simulation(metric).isel(learner=place).transpose("kappa", "seed").values
-    return curve.dataset["kappa"].values, values
+def runs_of(found: Material, names: tuple[str, ...], learner: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """kappa, and what the runs gave there (kappa, seed), of those of the named curves that have the learner."""
+    kappa, values = [], []
+    for name in names:
+        learners = found.values["learners"][name]
+        if learner in learners:
+            runs = found.curves[name].simulation(metric).isel(learner=learners.index(learner))
+            kappa.append(found.curves[name].dataset["kappa"].values)
+            values.append(runs.transpose("kappa", "seed").values)
+    return np.concatenate(kappa), np.concatenate(values)
 
 
 def draw(found: Material, verdicts):
@@ -110,11 +115,8 @@ def _errors(ax, found: Material, branches: int, curves: tuple[str, ...], title: 
     for number, name in enumerate(_learners()):
         if (branches, name) in found.values["limits"]:
             draw_theory(ax, found.values["kappa"], found.values["limits"][branches, name], number, None)
-        label: str | None = name
-        for curve in curves:
-            if name in found.values["learners"][curve]:
-                draw_runs(ax, *runs_of(found, curve, name, METRIC), number, label, linestyle=":", linewidth=0.6)
-                label = None
+        if any(name in found.values["learners"][curve] for curve in curves):
+            draw_runs(ax, *runs_of(found, curves, name, METRIC), number, name, linestyle=":", linewidth=0.6)
     _marks(ax, found)
     ax.set(title=title, xlabel=r"$\kappa = \log n / \log d$", ylabel="generalization error", xlim=(1.2, 2.3))
     ax.set_ylim(bottom=-0.02)
@@ -122,20 +124,14 @@ def _errors(ax, found: Material, branches: int, curves: tuple[str, ...], title: 
 
 def _layers(ax, found: Material) -> None:
     small, large = found.values["sizes"]
-    number = 0
-    for metric, words in (("first_layer", "first layer"), ("second_layer", "hidden feature")):
-        for d, curves in ((small, ("small",)), (large, ("large", "larger_n"))):
-            label: str | None = f"{words}, $d = {d}$"
-            for curve in curves:
-                draw_runs(
-                    ax, *runs_of(found, curve, "two layers (III)", metric), number, label, linestyle="-", linewidth=0.6
-                )
-                label = None
-            number += 1
+    for place, (metric, words) in enumerate((("first_layer", "first layer"), ("second_layer", "hidden feature"))):
+        for k, (d, curves) in enumerate(((small, ("small",)), (large, ("large", "larger_n")))):
+            runs = runs_of(found, curves, "two layers (III)", metric)
+            draw_runs(ax, *runs, 2 * place + k, f"{words}, $d = {d}$", linestyle="-", linewidth=0.6)
     _marks(ax, found)
     ax.set(title="what two layers find", xlabel=r"$\kappa = \log n / \log d$", ylabel="squared overlap")
     ax.set(xlim=(1.2, 2.3), ylim=(-0.02, 1.02))
-    ax.legend(loc="upper left")
+    ax.legend(loc="lower right")
 
 
 def _marks(ax, found: Material) -> None:
@@ -144,10 +140,10 @@ def _marks(ax, found: Material) -> None:
 
 
 def _measured(found: Material, learner: str, metric: str = METRIC, less: str | None = None) -> Estimate:
-    kappa, values = runs_of(found, "small", learner, metric)
+    kappa, values = runs_of(found, ("small",), learner, metric)
     values = values[np.argmin(np.abs(kappa - AT))]
     if less is not None:
-        values = runs_of(found, "small", less, metric)[1][np.argmin(np.abs(kappa - AT))] - values
+        values = runs_of(found, ("small",), less, metric)[1][np.argmin(np.abs(kappa - AT))] - values
     return mean(values, found.values["sizes"][0])
 
 

@@ -22,12 +22,13 @@ import numpy as np
 
 from solvable.engine.sides import BayesOutput, OutputStep
 from solvable.numerics import interpolation
-from solvable.numerics.errors import COARSER
 from solvable.numerics.interpolation import PiecewiseChebyshev
 from solvable.numerics.orthants import quadrant
 
 _STEP, _LEAST_STEPS, _REACH = 0.2, 12, 8.5
 """The rule's step in s, the least number of steps on each side, and how many deviations it goes out."""
+_COARSE = 0.85
+"""The fineness of the rule that tells the error; a much coarser one would tell a thousand times as much."""
 _EDGES = np.array([0.0, 0.7, 1.5, 3.0, 5.0, 8.0, 12.0, 16.0])
 _DEGREE = 10
 _NEGLIGIBLE = 1e-18
@@ -75,7 +76,7 @@ def _table() -> tuple[PiecewiseChebyshev, np.ndarray, np.ndarray]:
     nodes = interpolation.chebyshev_nodes(_EDGES, _DEGREE)
     fine = np.array([sample_information(x) for x in np.expm1(nodes.ravel())]).reshape(nodes.shape)
     probes = nodes[:, _DEGREE // 2]
-    coarse = np.array([sample_information(x, COARSER) for x in np.expm1(probes)])
+    coarse = np.array([sample_information(x, _COARSE) for x in np.expm1(probes)])
     return (
         interpolation.fit(_EDGES, _DEGREE, np.log(fine)),
         probes,

@@ -7,7 +7,7 @@ draws given $\omega$ the error of the posterior mean of a label y(z) is half of 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ Labels = Callable[[np.ndarray], np.ndarray]
 """Labels (n, ..) of projections (n, T, r), equal for equal models, with no noise."""
 _POWER, _SCRAMBLINGS = 11, 4
 _FRESH, _NODES = 11, 7
+_NUMBERS, _MOST, _LEAST_POWER = 2**22, 2**25, 5
+"""Of all labels that are held at once, and of those of a scrambling, which still has some samples."""
 
 
 def prediction(labels: Labels, tokens: int, points: FixedPoints) -> Prediction:
@@ -56,18 +58,30 @@ def _label_errors(labels: Labels, tokens: int, r: int, entries: tuple[float, ...
     V = np.array(entries).reshape(r, r)
     v, u = np.linalg.eigh(V)
     known, left = ((u * np.sqrt(np.clip(part, 0.0, 1.0))) @ u.T for part in (1 - v, v))
+    # Many tokens are an average by themselves.
+    power = min(_POWER, max(_LEAST_POWER, int(np.log2(_MOST / tokens**2))))
     means = []
     for number in range(_SCRAMBLINGS):
-        x = normal_points(3 * tokens * r, _POWER, number).reshape(-1, 3, tokens, r)
+        x = normal_points(3 * tokens * r, power, number).reshape(-1, 3, tokens, r)
         Omega = x[:, 0] @ known
-        one, other, plug = labels(Omega + x[:, 1] @ left), labels(Omega + x[:, 2] @ left), labels(Omega)
-        means.append([_squares(one - other) / 2, (_squares(one - plug) + _squares(other - plug)) / 2])
+        both = Omega + x[:, 1] @ left, Omega + x[:, 2] @ left
+        sums = np.zeros(2)
+        for rows in _blocks(len(x), tokens):
+            one, other, plug = (labels(z[rows]) for z in (*both, Omega))
+            sums += _squares(one - other) / 2, (_squares(one - plug) + _squares(other - plug)) / 2
+        means.append(sums / len(x))
     value, error = np.mean(means, axis=0), np.std(means, axis=0, ddof=1) / np.sqrt(_SCRAMBLINGS)
     return float(value[0]), float(error[0]), float(value[1]), float(error[1])
 
 
 def _squares(difference: np.ndarray) -> float:
-    return float(np.sum(difference**2) / len(difference))
+    return float(np.sum(difference**2))
+
+
+def _blocks(count: int, tokens: int) -> Iterator[slice]:
+    """Rows of which labels are held at once: they are T x T matrices."""
+    size = max(1, _NUMBERS // tokens**2)
+    return (slice(start, start + size) for start in range(0, count, size))
 
 
 def scores(
@@ -84,11 +98,13 @@ def scores(
     Omega = z @ mean + rng.standard_normal(z.shape) @ _root(Q - M.T @ mean)
     left = _root(np.eye(r) - Q)
     nodes = normal_points(tokens * r, _NODES).reshape(-1, tokens, r) @ left
-    predicted = np.mean([labels(Omega + node) for node in nodes], axis=0)
-    label = labels(z)
-    metrics["generalization_error"] = _squares(label - predicted)
-    metrics["plug_in_error"] = _squares(label - labels(Omega))
-    return metrics
+    posterior = plug_in = 0.0
+    for rows in _blocks(len(z), tokens):
+        label = labels(z[rows])
+        predicted = sum(labels(Omega[rows] + node) for node in nodes) / len(nodes)
+        posterior += _squares(label - predicted)
+        plug_in += _squares(label - labels(Omega[rows]))
+    return metrics | {"generalization_error": posterior / len(z), "plug_in_error": plug_in / len(z)}
 
 
 def _root(S: np.ndarray) -> np.ndarray:

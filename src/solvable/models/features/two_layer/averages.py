@@ -27,7 +27,8 @@ from solvable.targets.target import Target
 
 NODES = 48
 """Nodes on each panel; half of them show the error."""
-_REACH = 14.0
+_REACH, _COARSE_REACH = 14.0, 11.0
+"""How far averages go; that those which show the error go less far tells what tails of a steep function may hide."""
 _ROW_NODES, _MOST_NODES = 8, 64
 _ENOUGH = 1e-12
 _ZERO = 1e-10
@@ -56,7 +57,7 @@ def moments(function: Target, fine: bool = True) -> Moments:
     if fine:
         count_target()
         refuse_infinite_variance(function, function.breaks)
-    z, weight = gaussian_panels(function.breaks, NODES if fine else NODES // 2, _REACH)
+    z, weight = gaussian_panels(function.breaks, *((NODES, _REACH) if fine else (NODES // 2, _COARSE_REACH)))
     with np.errstate(over="ignore"):
         s = np.where(weight > 0, function.numpy(z[:, None]), 0.0)
     found = Moments(*(float(weight @ part) for part in (s, s * z, s**2)))

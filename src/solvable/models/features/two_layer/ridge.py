@@ -141,7 +141,8 @@ def _point(problem: Problem, alpha: Any) -> Point:
     ranks = jnp.where(rest > 0, 1.0, jnp.minimum(1.0, narrow))
     fitted = alpha * narrow < ranks
     ridgeless = (penalty == 0) & ~fitted
-    kappa = jnp.where(ridgeless, _TINY, found.value)
+    # A last step leaves the rounding of F alone: the error that training labels show is of first order in kappa.
+    kappa = jnp.where(ridgeless, _TINY, _newton(found.value, (alpha, problem)))
     h, dh = jax.value_and_grad(lambda k: _resolvent(k, alpha, problem)[0])(kappa)
     slope = jax.grad(_equation)(kappa, alpha, problem)
     shrunk = jnp.where(ridgeless, slope, penalty / kappa)

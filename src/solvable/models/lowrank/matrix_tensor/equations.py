@@ -36,6 +36,8 @@ FACTORS = ("u", "v", "x", "y")
 _GEOMETRIC, _LINEAR = 400, 400
 """Points of the grid on which roots are looked for: at all distances from the onset, and everywhere."""
 _ROUNDING = 1e-14
+_LEAST = 1e-80
+"""A smaller variance acts as this one: what it leaves unknown is nothing beside one, and cubes stay finite."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,8 +211,9 @@ class Spheres(Equation):
             return 2 * np.log(mean) - math.log(self.matrix + self.tensor)
 
 
-def _inverse(x: float) -> float:
-    return math.inf if x == 0 else 1 / x
+def _inverse(variance: float) -> float:
+    """A precision. None but that of no noise at all is infinite: a tensor without any needs no start."""
+    return math.inf if variance == 0 else 1 / max(variance, _LEAST)
 
 
 def _times(precision: float, q: np.ndarray) -> np.ndarray:

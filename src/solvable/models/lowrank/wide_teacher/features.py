@@ -192,7 +192,8 @@ class PowerLawFeatures(Features):
 
     def jumps(self, highest: float) -> np.ndarray:
         j = np.arange(1, min(self._direct, self.limit) + 1)
-        found = (self.feature.transitions[:, None] / self.squares(j)).ravel()
+        with np.errstate(divide="ignore", over="ignore"):  # amplitudes too small for a number are never learned
+            found = (self.feature.transitions[:, None] / self.squares(j)).ravel()
         return np.sort(found[found <= highest])
 
     def highest(self, alpha: float, noise: float) -> float:
@@ -206,8 +207,9 @@ class PowerLawFeatures(Features):
             while start * kernel.total * (j + 1) * (j / (j + 1)) ** steep / (steep - 1) < alpha:
                 j *= 2
             return min(start * j**steep, alpha / noise if noise > 0 else math.inf)
-        last = self.feature.transitions[-1] / float(self.squares(np.array(self.limit)))
-        return alpha / noise if noise > 0 else _FAR * max(last, alpha)
+        if noise > 0:
+            return alpha / noise
+        return _FAR * max(self.feature.transitions[-1] / float(self.squares(np.array(self.limit))), alpha)
 
 
 def _deficits(feature: Feature, kappa: np.ndarray) -> np.ndarray:
