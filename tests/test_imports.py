@@ -26,9 +26,9 @@ LAYERS = {
     "solvable.engine": 4,
     "solvable.models": 5,
     "solvable.verbs": 6,
-    "solvable.lab": 7,
     "solvable.estimators": 7,
-    "solvable.cli": 8,
+    "solvable.lab": 8,
+    "solvable.cli": 9,
 }
 PUBLIC = [
     "MultiIndex",

@@ -62,13 +62,8 @@ def known_and_unknown(d, seed):
     return shared(known.T, found.truth), shared(index.components_, found.truth)
 
 
-def test_a_parity_is_found_as_well_as_by_who_knows_it():
-    known, unknown = known_and_unknown(600, 0)
-    assert unknown > known - 0.1 and unknown > 0.45
-
-
 @pytest.mark.slow
-def test_a_parity_is_found_as_well_on_average():
+def test_a_parity_is_found_as_well_as_by_who_knows_it_on_average():
     shares = np.array([known_and_unknown(600, seed) for seed in range(6)])
     known, unknown = shares.mean(axis=0)
     theory = float(sv.predict(sv.MultiIndex("sign(z1*z2)"), sv.Spectral(), alpha=5.0)["squared_overlap"])
@@ -76,7 +71,7 @@ def test_a_parity_is_found_as_well_on_average():
     assert abs(unknown - theory) < 0.02 + 3 * shares[:, 1].std(ddof=1) / np.sqrt(6)
 
 
-@pytest.mark.parametrize("name", ["sum", "one", "cubic", "joint"])
+@pytest.mark.parametrize("name", ["sum", "one", "cubic", "joint", "parity"])
 def test_directions_are_found_and_counted(name):
     X, y, truth = data(name, 1000, 100)
     index = SpectralIndex().fit(X, y)
@@ -213,8 +208,8 @@ def test_pipelines_and_cross_validation():
     X, y, _ = data("sum", 600, 20)
     pipe = make_pipeline(SpectralIndex(2), KNeighborsRegressor(10))
     plain = cross_val_score(Ridge(), X, y, cv=3)
-    assert cross_val_score(pipe, X, y, cv=3).mean() > 0.6 > plain.mean()
     search = GridSearchCV(pipe, {"spectralindex__n_components": [1, 2]}, cv=3).fit(X, y)
+    assert search.best_score_ > 0.6 > plain.mean()
     assert search.best_params_ == {"spectralindex__n_components": 2}
 
 

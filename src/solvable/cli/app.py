@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from solvable.cli.errors import guarded
+from solvable.cli.find import find
 from solvable.cli.forecast import forecast
 from solvable.cli.options import (
     LEARNER_HELP,
@@ -289,7 +290,7 @@ def study(
     show_json(found.to_dict()) if json else show_text(str(found))
 
 
-for command in (forecast, sweep, status, gather, reproduce):
+for command in (forecast, find, sweep, status, gather, reproduce):
     app.command()(command)
 
 

@@ -5,7 +5,7 @@ Message passing (`engine/amp.py`) finds the posterior mean $\hat W$ of Gaussian 
 projection $\omega = x\cdot\hat W$ is given the label $b + a\, E[g(z)]$, $z \sim N(\omega, I - \hat W^T \hat W/d)$.
 
 What is not known is learned from the labels themselves. The noise is that of a grid under which labels, each left out
-in turn, are likeliest. A link of one direction is piecewise linear: it starts from the direction of `SpectralIndex`,
+in turn, are likeliest. A link of one direction is piecewise linear: it starts from a direction of `SpectralIndex`,
 and is fitted again to the leave-one-out projections of message passing, a few times.
 """
 
@@ -35,7 +35,7 @@ from solvable.estimators.spectral_index import SpectralIndex
 from solvable.estimators.whitening import doubts, warn_of, whitening
 from solvable.models.index import MultiIndex
 
-_ROUNDS = 4
+_ROUNDS, _MOST_STARTS = 4, 9
 _LEAST_V = 1e-4
 _RATIOS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 """Variances of the noise that are tried, over that of the noiseless labels."""
@@ -135,11 +135,7 @@ class AMPRegressor(RegressorMixin, BaseEstimator):
         n, d = white.shape
         offset, scale = float(labels.mean()), float(labels.std())
         y = (labels - offset) / scale
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            index = SpectralIndex(1, random_state=0).fit(X, labels)
-        q = float(np.clip(index.overlaps_[0], 0.01, 0.999))
-        W, Omega, V = np.sqrt(d * q) * index._U, np.sqrt(q) * index._fields, 1 - q
+        W, Omega, V = _start(X, white, y)
         best: _Run | None = None
         for _ in range(_ROUNDS):
             link = fitted(Omega[:, 0], V, y)
@@ -221,6 +217,27 @@ class AMPRegressor(RegressorMixin, BaseEstimator):
         report, _ = instance.uninformed(rng, AMP(max_steps=int(self.max_steps)))
         evidence = _evidence(channel, y, report, atoms) - (0.0 if len(atoms) else float(np.log(scale)))
         return _Run(report, channel, str(model.target), scale, offset, evidence)
+
+
+def _start(X: np.ndarray, white: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weights (d x 1) with their leave-one-out projections and the variance these leave: of the directions of
+    `SpectralIndex`, and that of the mean of y x, the one from which a link predicts the labels best."""
+    n, d = white.shape
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        index = SpectralIndex(random_state=0).fit(X, y)
+    candidates = [(index._U[:, j], index._fields[:, j], index.overlaps_[j]) for j in range(len(index.components_))]
+    mean = white.T @ y / n
+    s = max(float(np.linalg.norm(mean)), np.finfo(float).tiny)
+    field = white @ mean / s - y * d / (n * s)
+    candidates.append((mean / s, field / max(float(field.std()), np.finfo(float).tiny), 1 - d / (n * s**2)))
+    found = []
+    for u, omega, overlap in candidates[-_MOST_STARTS:]:
+        q = float(np.clip(overlap, 0.01, 0.999))
+        omega = np.sqrt(q) * omega
+        left = float(np.mean((y - fitted(omega, 1 - q, y).smoothed(omega, 1 - q)) ** 2))
+        found.append((left, np.sqrt(d * q) * u[:, None], omega[:, None], 1 - q))
+    return min(found, key=lambda part: part[0])[1:]
 
 
 class _Run(NamedTuple):

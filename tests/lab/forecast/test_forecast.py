@@ -107,9 +107,7 @@ def test_a_quarter_of_the_rows_forecasts_the_rest(name, learner):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "learner", [sv.LinearRidge(), sv.KernelRidge("laplace"), sv.KernelRidge("rbf"), sv.KernelRidge("relu", p=200)]
-)
+@pytest.mark.parametrize("learner", [sv.LinearRidge(), sv.KernelRidge("laplace"), sv.KernelRidge("rbf")])
 def test_random_quarters_are_covered_and_the_interval_is_not_huge(learner):
     """Of forecasts from random quarters of the digits nine in ten hold the measured error; they are within 40 %."""
     X, y = shipped("digits")

@@ -2,8 +2,8 @@ r"""Learning curves of ridge regression from what is known of a population.
 
 The error on a fresh label, its noise included, of n samples and p features is that of
 `models/features/equivalent.py` with the noise counted as a part of the target that is never learned, for the n - 1
-directions that a free constant leaves, times n/(n - 1). Every nu is one penalty, $\nu m (1 - T_1/p)$ m what these
-samples are worth (`population`).
+directions that a free constant leaves, times n/(n - 1). Every nu is one penalty, $\nu m (1 - (n - 1 - m)/p)$ with
+m what these samples are worth (`population`).
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ def fit_of(found: Estimate, n: float, p: float, penalty: float | None) -> Fit:
 def _fit(table: Population, n: float, p: float, penalty: float | None) -> Fit:
     m = n - 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        gap = Gaps(table.worth(m), 1 - table.T1 / p)
-        # What the samples are not worth has gone into degrees of freedom.
-        freedom = np.maximum(m - gap.samples, table.T2)
-        sums = Sums(table.T2, freedom - table.T2, 0.0, table.H - table.Q, table.Q)
+        worth = table.worth(m)
+        # What the samples are not worth has gone into degrees of freedom, of the features as well.
+        freedom = m - worth
+        gap = Gaps(worth, 1 - freedom / p)
+        sums = Sums(table.T2, np.maximum(freedom - table.T2, 0.0), 0.0, table.H - table.Q, table.Q)
         error = n / m * risk(m, p, 0.0, gap, sums).bias * table.leaving_out
         penalties = table.nu * gap.samples * gap.features
     known = (gap.samples > 0) & (gap.features > 0) & (error > 0)

@@ -9,7 +9,7 @@ import pytest
 from reference.sequence_descent import run
 
 import solvable as sv
-from solvable.models.attention.online.landscape import TokenLandscape, exponent, landscapes
+from solvable.models.attention.online.landscape import TokenLandscape, exponent, landscapes, losses
 
 HE2 = "he2(z)/sqrt(2)"
 
@@ -18,7 +18,7 @@ def loss(e, m, omega, place=1.0):
     model = sv.SequenceSingleIndex("softmax", 2, omega, place)
     landscape = landscapes(model, sv.SequenceSGD(1.0, positions=True))[0]
     with jax.enable_x64(True):
-        return float(landscape.loss(jnp.asarray([m, e])))
+        return float(losses(landscape, jnp.asarray([[m, e]]))[0])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,8 @@ def test_uncertainty_covers_a_finer_series():
     fine, coarse = landscapes(model, learner)
     with jax.enable_x64(True):
         finer, u = TokenLandscape.of(model, learner, 1.5), jnp.asarray([0.8, 0.3])
-        best, one, other = (np.array([part.loss(u), part.noise(u)]) for part in (finer, fine, coarse))
+        both = jax.jit(lambda part: jnp.stack([part.loss(u), part.noise(u)]))
+        best, one, other = (np.array(both(part)) for part in (finer, fine, coarse))
     assert np.all(np.abs(one - best) <= np.abs(other - one) + 1e-9)
 
 

@@ -79,7 +79,7 @@ def test_the_onsager_term_is_the_average_effect_of_an_earlier_estimate():
             matrix=np.sqrt(0.8) * rng.standard_normal(data.matrix.shape),
             tensor=np.sqrt(0.6) * rng.standard_normal(data.tensor.shape),
         )
-        operator = model.instance(noise).operator
+        operator: Any = model.instance(noise).operator
         fields = blocks.unpack(operator.forward(blocks.estimate(past)))
         new = blocks.estimate(tuple(r * field for r, field in zip(response, fields, strict=True)))
         total += operator.forward(new) - operator.feedback(new, blocks.estimate(past), np.diag(response))

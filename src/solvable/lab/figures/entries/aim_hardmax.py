@@ -28,16 +28,16 @@ def gather(effort: Effort) -> Material:
 
     model, three = (sv.AttentionIndexed(RHO, tokens, "hardmax") for tokens in (2, 3))
     alpha = np.geomspace(0.02, 2.0, effort.pick(12, 50))
-    places = effort.pick((0.1, 0.4, 1.0), (0.1, 0.2, 0.4, 0.7, 1.0, 1.5))
+    places = effort.pick((0.1, 0.4, 1.0), (0.1, 0.2, 0.4, 1.0))
     learner = sv.AMP(max_steps=100)
-    runs = [Simulation("amp", [learner], places, effort.pick((30,), (40, 80)), effort.pick((3,), (6, 4)))]
+    runs = [Simulation("amp", [learner], places, effort.pick((30,), (60,)), effort.pick((3,), (3,)))]
     found = gather_curves(model, [sv.BayesOptimal()], alpha, runs, effort, [])
-    size, seeds = effort.pick((20,), (40,)), effort.pick((2,), (3,))
+    size, seeds = effort.pick((20,), (30,)), effort.pick((2,), (3,))
     short = Simulation("three", [learner], places[:3], size, seeds)
     more = gather_runs(three, short, effort, {})
     at = float(sv.predict(model, sv.BayesOptimal(), alpha=PLACE)[METRIC])
-    d = effort.pick(40, 80)
-    checked = [metric_of_run(model, learner, PLACE, d, seed, METRIC) for seed in range(effort.pick(4, 8))]
+    d = effort.pick(40, 60)
+    checked = [metric_of_run(model, learner, PLACE, d, seed, METRIC) for seed in range(effort.pick(4, 6))]
     values = {**found.values, "at": at, "checked": checked, "d": d}
     values["density"] = with_the_density(RHO, alpha)
     values["alpha"], values["of three"] = alpha, sv.predict(three, sv.BayesOptimal(), alpha=alpha)[METRIC]

@@ -48,12 +48,12 @@ def gather(effort: Effort) -> Material:
     import solvable as sv
 
     two, three = sv.AttentionIndexed(RHO, 2), sv.AttentionIndexed(RHO, 3)
-    ratios = np.array(effort.pick((0.3, 0.4, 0.5, 0.6, 0.7), (0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.8)))
-    steps = {"max_steps": effort.pick(500, 2000), "tolerance": 1e-9}
+    ratios = np.array(effort.pick((0.3, 0.4, 0.5, 0.6, 0.7), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)))
+    steps = {"max_steps": effort.pick(500, 1500), "tolerance": 1e-9}
     one, several = sv.GradientDescent(**steps), sv.GradientDescent(runs=AVERAGED, **steps)
-    size, seeds = effort.pick((24,), (100,)), effort.pick((3,), (4,))
-    small, few = effort.pick((16,), (60,)), effort.pick((3,), (4,))
-    places = np.array(effort.pick((0.3, 0.5), (0.2, 0.35, 0.5, 0.65))) / count(2)
+    size, seeds = effort.pick((24,), (60,)), effort.pick((3,), (3,))
+    small, few = effort.pick((16,), (40,)), effort.pick((3,), (3,))
+    places = np.array(effort.pick((0.3, 0.5), (0.3, 0.5))) / count(2)
     runs = [
         Simulation("amp", [sv.AMP()], ratios / count(2), size, seeds),
         Simulation("descent", [one, several], places, small, few),
@@ -66,8 +66,8 @@ def gather(effort: Effort) -> Material:
     )
     at = float(sv.predict(two, sv.BayesOptimal(), alpha=PUBLISHED[0])[METRIC])
     best = float(sv.predict(two, sv.BayesOptimal(), alpha=CHECKED)[METRIC])
-    d = effort.pick(30, 150)
-    checked = [metric_of_run(two, sv.AMP(), PUBLISHED[0], d, seed, METRIC) for seed in range(effort.pick(4, 16))]
+    d = effort.pick(30, 100)
+    checked = [metric_of_run(two, sv.AMP(), PUBLISHED[0], d, seed, METRIC) for seed in range(effort.pick(4, 6))]
     return dataclasses.replace(
         found,
         curves={**found.curves, **more},

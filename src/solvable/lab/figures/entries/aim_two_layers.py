@@ -27,20 +27,20 @@ def gather(effort: Effort) -> Material:
     import solvable as sv
 
     values, curves, sizes = {}, {}, {}
-    d, seeds = effort.pick((24,), (40, 80)), effort.pick((2,), (6, 4))
+    d, seeds = effort.pick((24,), (50,)), effort.pick((2,), (5,))
     for name, rho in RANKS.items():
         model = sv.DeepAttentionIndexed(rho, 2, 2)
         most = 0.6 if math.isinf(rho) else 0.36
-        alpha = np.unique(np.append(np.linspace(0.0, most, effort.pick(5, 25)), PLACE))
+        alpha = np.unique(np.append(np.linspace(0.0, most, effort.pick(5, 13)), PLACE))
         found = sv.predict(model, sv.AMP(), alpha=alpha, throw=False)
         values[name] = {"alpha": alpha, **{layer: found[layer] for layer in LAYERS}}
         values[f"{name} at"] = {layer: float(found[layer][alpha == PLACE][0]) for layer in LAYERS}
-        runs = Simulation(name, [sv.AMP(max_steps=100)], effort.pick((PLACE,), (0.1, PLACE, 0.3)), d, seeds)
+        runs = Simulation(name, [sv.AMP(max_steps=100)], effort.pick((PLACE,), (0.1, PLACE)), d, seeds)
         curves |= gather_runs(model, runs, effort, {})
         sizes[name] = {"d": list(d), "seeds": list(seeds)}
         values[f"{name} recovery"] = sv.thresholds(model)["strong_recovery"]
     narrow = sv.DeepAttentionIndexed(0.0, 2, 2)
-    ratio = np.linspace(0.1, 0.98, effort.pick(6, 40))
+    ratio = np.linspace(0.1, 0.98, effort.pick(6, 19))
     found = sv.predict(narrow, sv.AMP(), alpha=ratio, throw=False)
     values["narrow"] = {"alpha": ratio, **{layer: found[layer] for layer in LAYERS}}
     values["thresholds"] = dict(sv.thresholds(narrow))

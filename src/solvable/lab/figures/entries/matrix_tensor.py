@@ -29,6 +29,8 @@ JOINT = 0.5
 UNEQUAL, UNEQUAL_NOISE = (1.0, 2.0, 0.5, 1.5), 0.25
 QUOTED = (0.5, 0.1)
 """The two noises at which all four overlaps are quoted."""
+FIRM, UNEQUAL_FIRM = (0.2, 0.5), 0.6
+"""Noises of the matrix at which runs of the staircase and of unequal sizes are quoted: there are more of them."""
 STEPS = 100
 """Where a factor is not found maximum likelihood never settles: its runs are ended here."""
 NAMES = {
@@ -44,11 +46,11 @@ RIGHT = 1.15
 def gather(effort: Effort) -> Material:
     import solvable as sv
 
-    d, seeds = effort.pick((24, 3), (120, 12))
+    d, seeds, many = effort.pick((24, 3, 3), (120, 12, 48))
     passing, joint = sv.AMP(max_steps=effort.pick(40, 200)), sv.MaximumLikelihood(max_steps=effort.pick(40, STEPS))
     equal, unequal = sv.MatrixTensor(1.0, NOISE), sv.MatrixTensor(1.0, UNEQUAL_NOISE, UNEQUAL)
     fine = effort.pick(31, 231)
-    runs: dict[str, Any] = {"d": d, "seeds": seeds, "executor": effort.executor, "progress": effort.progress}
+    runs: dict[str, Any] = {"d": d, "executor": effort.executor, "progress": effort.progress, "marks": {}}
     places = effort.pick([0.2, 0.4, 0.5, 0.9], [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.66, 0.72, 0.8, 0.9, 1.05])
     learners = [sv.BayesOptimal(), passing, joint, sv.Curriculum()]
     edges = [v for model in (equal, unequal) for v in sv.thresholds(model).values()]
@@ -60,21 +62,24 @@ def gather(effort: Effort) -> Material:
     curve = sv.learning_curve
     curves = {
         "theory": curve(equal, learners, matrix_noise=grid[grid < RIGHT], marks={}, progress=effort.progress),
-        "runs": curve(equal, learners[1:], matrix_noise=places, marks={}, **runs),
+        "runs": curve(equal, learners[1:], matrix_noise=places, seeds=seeds, **runs),
+        "firm": curve(equal, learners[1:], matrix_noise=FIRM, seeds=many, **runs),
         "unequal_theory": curve(unequal, [sv.AMP()], matrix_noise=grid, marks={}, progress=effort.progress),
-        "unequal": curve(unequal, [passing], matrix_noise=others, marks={}, **runs),
-        "quoted": curve(sv.MatrixTensor(*QUOTED), [passing], matrix_noise=QUOTED[:1], marks={}, **runs),
+        "unequal": curve(unequal, [passing], matrix_noise=others, seeds=seeds, **runs),
+        "unequal_firm": curve(unequal, [passing], matrix_noise=[UNEQUAL_FIRM], seeds=many, **runs),
+        "quoted": curve(sv.MatrixTensor(*QUOTED), [passing], matrix_noise=QUOTED[:1], seeds=many, **runs),
         "joint": curve(
             sv.MatrixTensor(1.0, JOINT),
             [joint],
             matrix_noise=effort.pick([0.42, 0.5, 0.58], [0.4, 0.43, 0.46, 0.49, 0.52, 0.55, 0.58, 0.61]),
-            marks={},
+            seeds=effort.pick(3, 32),
             **runs,
         ),
     }
     fold = fold_ends()
     values = {"plane": _plane(effort.pick(30, 240), fold), "steps": _steps(NOISE), "fold": fold}
-    sizes = {name: {"d": [d], "seeds": [seeds]} for name in ("runs", "unequal", "quoted", "joint")}
+    counts = {name: found.dataset.sizes["seed"] for name, found in curves.items() if "theory" not in name}
+    sizes = {name: {"d": [d], "seeds": [count]} for name, count in counts.items()}
     return Material(values, curves, sizes)
 
 
@@ -236,20 +241,21 @@ def _claims() -> list[Claim]:
             None,
             None,
             theory_at("theory", 1 + number, noise, factor),
-            runs_at("runs", number, noise, factor),
+            runs_at("firm", number, noise, factor),
         )
         for number, label in enumerate(list(NAMES.values())[1:])
-        for noise in (0.2, 0.5)
+        for noise in FIRM
         for factor in "ux"
         if not (number == 1 and factor == "x" and noise == 0.5)  # theory finds nothing there: no size to compare
     ]
+    sizes = ", ".join(f"{ratio:g}" for ratio in UNEQUAL)
     unequal = [
         Claim(
-            f"sizes {', '.join(f'{ratio:g}' for ratio in UNEQUAL)}, squared overlap of {factor} at noises 0.6, 0.25",
+            f"sizes {sizes}, squared overlap of {factor} at noises {UNEQUAL_FIRM:g}, {UNEQUAL_NOISE:g}",
             None,
             None,
-            theory_at("unequal_theory", 0, 0.6, factor),
-            runs_at("unequal", 0, 0.6, factor),
+            theory_at("unequal_theory", 0, UNEQUAL_FIRM, factor),
+            runs_at("unequal_firm", 0, UNEQUAL_FIRM, factor),
         )
         for factor in FACTORS
     ]

@@ -34,8 +34,8 @@ def run_descent(
     sign, from the start on."""
     if not model.tied or model.rank > 1 or int(learner.runs) > 1:
         raise NotSimulable(
-            "gradient descent on deep attention is written for tied = True, rank = 1, runs = 1: labels hide the sign "
-            "of each layer, so that the directions of several runs have no average."
+            "gradient descent on deep attention is written for tied = True, rank = 1 and runs = 1: labels hide the "
+            "sign of each layer, so that the directions of several runs have no average."
         )
     found = descended(data, float(model.residual), learner, rng)
     metrics = model.scores(found.W, data, rng)
