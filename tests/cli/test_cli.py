@@ -51,6 +51,7 @@ def test_models(solvable):
 
 
 def test_models_name_the_publications_behind_them(solvable):
+    assert sv.MultiIndex  # loading the model registers its pairs
     code, out, _ = solvable("models", "--references")
     assert code == 0 and "\nmulti-index, erm\n  Thrampoulidis, Abbasi, Hassibi, Precise error analysis" in out
     rows = json.loads(solvable("models", "--references", "--json")[1])
