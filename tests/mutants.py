@@ -174,6 +174,38 @@ MUTANTS = (
         "tests/verbs/test_predict.py",
         "bad_axes",
     ),
+    Mutant(
+        "a tensor has the precision of one of the next order",
+        "engine/outputs/explicit.py",
+        "return -(self.order - 1) * np.logaddexp",
+        "return -self.order * np.logaddexp",
+        "tests/models/lowrank/test_spiked.py",
+        "rademacher_spikes_in_a_matrix",
+    ),
+    Mutant(
+        "training labels of random features shrink once",
+        "models/features/two_layer/ridge.py",
+        "test * shrunk**2),",
+        "test * shrunk),",
+        "tests/models/features/test_random_features.py",
+        "equations_written_independently",
+    ),
+    Mutant(
+        "an attention matrix shows one number more",
+        "models/attention/indexed/model.py",
+        "return T * (T + 1) // 2 - 1 if self.tied",
+        "return T * (T + 1) // 2 if self.tied",
+        "tests/models/attention/indexed/test_theory.py",
+        "as_good_as_labels_of_a_quadratic",
+    ),
+    Mutant(
+        "the grid of a batch ends where labels still weigh",
+        "engine/dynamics/samples.py",
+        "normal_trapezoid(_STEP / fineness, _TAIL)",
+        "normal_trapezoid(_STEP / fineness)",
+        "tests/models/index/dynamics/test_batch.py",
+        "on_a_grid_covers",
+    ),
 )
 
 

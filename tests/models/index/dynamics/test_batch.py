@@ -176,3 +176,15 @@ def test_the_stored_runs_of_other_authors_are_met():
     for step, id in ((4, "d.peer.sim.4"), (6, "d.peer.sim")):
         row = VALUES[id]
         np.testing.assert_allclose(found["M_path"][step, 0], row["value"], atol=max(row["tol"], 3.5e-3))
+
+
+@pytest.mark.parametrize(("steps", "noise", "decay"), [(1, 0.015, 0.0), (2, 0.0, 0.135)])
+def test_the_uncertainty_on_a_grid_covers_what_its_tails_leave_out(steps, noise, decay):
+    """A linear neuron is known exactly, and its averages are of polynomials, which weigh the tails."""
+    alpha, rate, start = 0.965, 0.28, 0.46
+    learner = sv.BatchGD(steps, rate, activation="z", start=start, decay=decay)
+    found = sv.predict(sv.MultiIndex("z", noise=noise), learner, alpha=alpha)
+    M, Q = linear_descent(alpha, rate, steps, noise, decay, start)
+    exact = {"cosine": M[-1] / np.sqrt(Q[-1]), "generalization_error": 1 - 2 * M[-1] + Q[-1]}
+    for name, value in exact.items():
+        assert abs(found[name] - value) <= found.uncertainty[name] + 1e-14, name
