@@ -35,7 +35,7 @@ def gather(effort: Effort) -> Material:
         )
         best[width], chosen[width] = errors.min(axis=0), penalties[errors.argmin(axis=0)]
     model = sv.TwoLayer("sin(z)", "tanh", 1.0)
-    d, seeds = effort.pick((80, 4), (200, 24))
+    d, seeds = effort.pick((80, 4), (200, 48))
     ratios = alpha[(alpha > 0.15) & (alpha < 6)][:: effort.pick(1, 3)]
     points = []
     for ratio in ratios:
