@@ -115,7 +115,8 @@ def _check_pace(average: Average, move: Move, rates: Rates, rule: Any, start: tu
     M decays at the rate u of the module's docstring. It has to be large at the start and without any overlap, where
     a neuron that forgets stays, since it vanishes for one that has learned.
     """
-    if not move.spherical or float(rates.learning_rate) ** 2 * last < _BRISK:
+    rate = float(rates.learning_rate)
+    if not move.spherical or rate * rate * last < _BRISK:
         return
     M, Q = start
     numbers = jax.tree.map(jnp.asarray, rates)
