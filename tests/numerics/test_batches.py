@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from solvable.numerics.batches import in_batches, rounded_up, rounded_up_to_power
+from solvable.numerics.batches import in_batches, in_blocks, rounded_up, rounded_up_to_power
 
 
 class Pair(NamedTuple):
@@ -63,3 +63,17 @@ def test_bare_arrays_and_many_columns():
 def test_rounded_numbers_of_rows():
     assert [rounded_up(n, 8) for n in (0, 1, 8, 9)] == [8, 8, 8, 16]
     assert [rounded_up_to_power(n, 8) for n in (1, 8, 9, 33)] == [8, 8, 16, 64]
+
+
+def test_a_function_in_blocks_gives_the_same_for_any_number_of_rows():
+    lengths = []
+
+    def double(rows):
+        lengths.append(len(rows))
+        return 2 * rows[:, 0]
+
+    for count, expected in ((0, [0]), (3, [3]), (7, [3, 3, 1])):
+        lengths.clear()
+        rows = np.arange(2.0 * count).reshape(count, 2)
+        np.testing.assert_array_equal(in_blocks(double, 3)(rows), 2 * rows[:, 0])
+        assert lengths == expected

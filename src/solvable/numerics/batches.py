@@ -41,6 +41,16 @@ def in_batches(
     return parts[0] if len(parts) == 1 else jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
 
+def in_blocks(function: Callable[[np.ndarray], np.ndarray], rows: int = 2000) -> Callable[[np.ndarray], np.ndarray]:
+    """The same function of an array, so many rows of it at a time, where what it holds meanwhile is large."""
+
+    def blockwise(inputs: np.ndarray) -> np.ndarray:
+        starts = range(0, max(len(inputs), 1), rows)
+        return np.concatenate([function(inputs[start : start + rows]) for start in starts])
+
+    return blockwise
+
+
 def rounded_up(count: int, multiple: int) -> int:
     """The smallest positive multiple that is not below `count`."""
     return max(1, -(-count // multiple)) * multiple

@@ -14,10 +14,8 @@ import numpy as np
 
 from solvable.core.memory import check_memory
 from solvable.engine.kernel import Kernel
+from solvable.numerics.batches import in_blocks
 from solvable.numerics.ridge import by_kernel, on_features, trained_samples
-
-_BLOCK = 2000
-"""Inputs that are predicted at a time."""
 
 
 class KernelFit(NamedTuple):
@@ -41,11 +39,11 @@ def fit_kernel(learner: Kernel, X: np.ndarray, y: np.ndarray) -> KernelFit:
         check_memory(16.0 * count * (n + count), f"{count} features of {n} samples", "degree", learner.degree)
         degree = int(learner.degree)
         w, penalty = on_features(monomials(X, degree), y - mean, penalty, trained)
-        predict = _in_blocks(lambda inputs: mean + monomials(inputs, degree) @ w)
+        predict = in_blocks(lambda inputs: mean + monomials(inputs, degree) @ w)
         return KernelFit(predict, w[:d], penalty)
     check_memory(24.0 * n**2, f"a kernel matrix of {n} samples", "degree", learner.degree)
     c, penalty = by_kernel(kernel_values(learner.degree, X @ X.T), y - mean, penalty, trained)
-    predict = _in_blocks(lambda inputs: mean + kernel_values(learner.degree, inputs @ X.T) @ c)
+    predict = in_blocks(lambda inputs: mean + kernel_values(learner.degree, inputs @ X.T) @ c)
     return KernelFit(predict, X.T @ c, penalty)
 
 
@@ -85,11 +83,3 @@ def monomials(X: np.ndarray, degree: int) -> np.ndarray:
         found.append(np.concatenate(parts, axis=1))
         first, powers = np.concatenate(firsts), np.concatenate(counts)
     return np.concatenate(found, axis=1)
-
-
-def _in_blocks(function: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    def predict(inputs: np.ndarray) -> np.ndarray:
-        parts = [function(inputs[start : start + _BLOCK]) for start in range(0, len(inputs), _BLOCK)]
-        return np.concatenate(parts) if parts else np.zeros(0)
-
-    return predict

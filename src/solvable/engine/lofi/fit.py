@@ -10,10 +10,8 @@ import numpy as np
 from solvable.core.memory import check_memory
 from solvable.engine.lofi import KERNEL, NeuralLoFi
 from solvable.engine.lofi.layers import Stack, arc_cosine, length, select
+from solvable.numerics.batches import in_blocks
 from solvable.numerics.ridge import by_kernel, on_features, trained_samples
-
-_BLOCK = 2000
-"""Inputs that are predicted at a time."""
 
 
 class Fit(NamedTuple):
@@ -48,11 +46,7 @@ def fit_lofi(learner: NeuralLoFi, X: np.ndarray, y: np.ndarray, rng: np.random.G
         penalty = 1.0
     if not infinite:
         w, penalty = on_features(stack.output, y - mean, penalty, trained)
-        return Fit(_in_blocks(lambda inputs: mean + stack(inputs) @ w), stack, penalty)
+        return Fit(in_blocks(lambda inputs: mean + stack(inputs) @ w), stack, penalty)
     h, scale = stack.output, max(length(stack.output), float(np.finfo(float).tiny))
     c, penalty = by_kernel(arc_cosine(h, h, scale), y - mean, penalty, trained)
-    return Fit(_in_blocks(lambda inputs: mean + arc_cosine(stack(inputs), h, scale) @ c), stack, penalty)
-
-
-def _in_blocks(predict: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda inputs: np.concatenate([predict(inputs[k : k + _BLOCK]) for k in range(0, len(inputs), _BLOCK)])
+    return Fit(in_blocks(lambda inputs: mean + arc_cosine(stack(inputs), h, scale) @ c), stack, penalty)
