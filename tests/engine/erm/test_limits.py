@@ -312,3 +312,21 @@ def test_a_classification_loss_for_other_labels_is_refused_in_plain_words():
 def test_several_projections_are_not_solved():
     with pytest.raises(sv.NotSolvable, match="one projection"):
         sv.predict(sv.MultiIndex("z1*z2"), sv.ERM(), alpha=1.0)
+
+
+@pytest.mark.parametrize("strength", [10.0, 1e6])
+def test_too_strong_a_lasso_leaves_an_estimate_of_zero(strength):
+    """Where even the largest field of a weight is below the strength: what knowing nothing gives."""
+    found = sv.predict(sv.MultiIndex("z", noise=0.3), sv.ERM("square", sv.Lasso(strength)), alpha=0.1)
+    zero = [*(found[name] for name in ("cosine", "squared_overlap", "active_fraction")), found.order_parameters["q"]]
+    assert max(map(abs, zero)) < 1e-60
+    assert [found["estimation_error"], found["generalization_error"]] == pytest.approx([1.0, 1.0], rel=1e-11)
+    assert found["training_loss"] == pytest.approx(1.3 / 2, rel=1e-11)
+    assert all(np.isfinite(part).all() for part in found.uncertainty.values())
+
+
+def test_a_strong_lasso_goes_over_into_zero():
+    """The error as a function of the strength has no jump where the estimate is zero but for rounding."""
+    learners = [sv.ERM("square", sv.Lasso(strength)) for strength in (4.0, 6.0, 8.0, 9.0)]
+    found = [sv.predict(sv.MultiIndex("z", noise=0.3), learner, alpha=0.1) for learner in learners]
+    assert [float(one["estimation_error"]) for one in found] == pytest.approx([1.0] * 4, abs=1e-11)

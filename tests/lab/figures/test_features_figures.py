@@ -16,6 +16,7 @@ WANTED = (
     "one-step-rates",
     "rf-double-descent",
     "risk-bounds",
+    "two-step-outliers",
 )
 
 

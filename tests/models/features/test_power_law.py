@@ -104,10 +104,13 @@ def test_the_best_penalty_is_found_by_its_derivative():
 def compare(model, learner, n, p, d, seeds):
     found = sv.predict(model, learner, n=n, p=p)
     runs = simulate_many(model, learner, d, range(seeds), n=n, p=p)
+    # Without a penalty n < p samples are met exactly. A run is off by rounding: a residual of n eps times the labels,
+    # which are of order one, squared.
+    rounding = (n * np.finfo(float).eps) ** 2
     for metric in found.metrics:
         values = np.array([run[metric] for run in runs])
         error = values.std(ddof=1) / np.sqrt(seeds)
-        assert abs(values.mean() - found[metric]) < 4 * error + 0.02 * found[metric], metric
+        assert abs(values.mean() - found[metric]) < 4 * error + 0.02 * found[metric] + rounding, metric
 
 
 @pytest.mark.parametrize(("n", "p", "d"), [(60, 40, 300), (200, 130, 700), (100, np.inf, 400)])

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from solvable.core.errors import bad_parameter
 from solvable.core.status import Status
 from solvable.engine.dynamics.moves import Move, Rates
 from solvable.numerics.batches import rounded_up_to_power
@@ -34,6 +35,10 @@ _WIDER = 30.0
 """Times the tolerance: that of the flows which show the error."""
 _SPREAD = 2.5
 MAX_STEPS = 65_536
+STIFFEST = 3.3 * MAX_STEPS
+"""Times to forget in, by the rule of an explicit step: it is stable up to 3.3 times the time of the fastest decay."""
+_BRISK = 1e3
+"""gamma^2 times the last time, below which it is not looked at how fast neurons forget."""
 LARGEST = 1e8
 """Overlaps beyond this have left: the flow of a network of polynomial activation can end in finite time."""
 
@@ -70,7 +75,7 @@ def velocity(move: Move, rates: Rates, found: Averages, M: Any, Q: Any) -> tuple
     dM = gamma * found.Fz
     dQ = gamma * (found.Fh + found.Fh.T) + gamma**2 * found.FF
     if move.spherical:
-        lost = gamma * jnp.diagonal(found.Fh) + gamma**2 * jnp.diagonal(found.FF) / 2
+        lost = _lost(gamma, found)
         dM = dM - lost[:, None] * M
         dQ = dQ - (lost[:, None] + lost) * Q
     return dM, dQ
@@ -93,6 +98,7 @@ def follow(
     """
     M0, Q0 = (jnp.asarray(part) for part in start)
     numbers = jax.tree.map(jnp.asarray, rates)
+    _check_pace(average, move, rates, rules[0], (M0, Q0), float(times[-1]))
     asked = [(rule, SAMPLED_TOLERANCE) for rule in rules]
     if not replicas:
         asked = [(rules[0], TOLERANCE), *((rule, _WIDER * TOLERANCE) for rule in rules[1:] or rules)]
@@ -101,6 +107,37 @@ def follow(
     found = [_solved(average, move, numbers, rule, M0, Q0, filled, rtol) for rule, rtol in asked]
     M, Q, ended, steps = (np.stack([np.asarray(one[k]) for one in found]) for k in range(4))
     return _judged(M[:, : len(times)], Q[:, : len(times)], ended, steps, replicas)
+
+
+def _check_pace(average: Average, move: Move, rates: Rates, rule: Any, start: tuple[Any, Any], last: float) -> None:
+    """Refuse a rate that makes spherical neurons forget all they saw far too often for the flow to be followed.
+
+    M decays at the rate u of the module's docstring. It has to be large at the start and without any overlap, where
+    a neuron that forgets stays, since it vanishes for one that has learned.
+    """
+    rate = float(rates.learning_rate)
+    if not move.spherical or rate * rate * last < _BRISK:
+        return
+    M, Q = start
+    numbers = jax.tree.map(jnp.asarray, rates)
+    found = [_forgetting(average, move, numbers, rule, M, Q) for M in (M, jnp.zeros_like(M))]
+    forgetting = min(float(rate) for rate in found)
+    if not forgetting * last <= STIFFEST:
+        takes = (
+            f"so small that a neuron does not forget all it saw {forgetting * last:.2g} times up to alpha = {last:g}"
+        )
+        raise bad_parameter("learning_rate", rates.learning_rate, f"{takes}: {STIFFEST:.0e} times can be followed")
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _forgetting(average: Average, move: Move, rates: Rates, rule: Any, M: Any, Q: Any) -> Any:
+    """The largest u_i."""
+    return jnp.max(_lost(rates.learning_rate, average(move, rates, rule, M, Q)))
+
+
+def _lost(gamma: Any, found: Averages) -> Any:
+    """u: what projection and normalisation take away of each neuron."""
+    return gamma * jnp.diagonal(found.Fh) + gamma**2 * jnp.diagonal(found.FF) / 2
 
 
 def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, replicas: bool) -> Path:

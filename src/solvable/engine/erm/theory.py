@@ -30,6 +30,7 @@ from solvable.engine.erm.closed import least_l1_norm, least_squares
 from solvable.engine.erm.metrics import METRICS, Facts, estimate_metrics, facts
 from solvable.engine.erm.thresholds import separability
 from solvable.engine.outputs.likelihood import Likelihood
+from solvable.engine.outputs.proximal import Averages
 from solvable.engine.sides import Evolution
 from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalPoint, moved, solve, step
 from solvable.engine.two_sided import TwoSided
@@ -42,6 +43,8 @@ LARGEST_V = 1e5
 _ROUNDING = 1e-12
 _MORE_STARTS = ((0.3, 0.0, 1.0), (0.5, 2.0, 2.0), (0.9, 5.0, 5.0))
 _FACTORS = (1e4, 1e3, 1e2, 10.0, 1.0)
+_VANISHING = 1e-60
+"""The square of an estimate that is zero but for rounding: of a lasso far above what the fields reach."""
 _UNSOLVED = (int(Status.MAX_STEPS), int(Status.NONFINITE))
 _solve, _step, _moved = eqx.filter_jit(solve), eqx.filter_jit(step), eqx.filter_jit(moved)
 _ORDER = ("q", "V", "m_hat", "q_hat", "V_hat", "energy")
@@ -83,7 +86,8 @@ def _solved(risk: ProximalEvolution, labels: Likelihood, known: Facts, alpha: np
     # One alpha at a time: a common loop would run every point for as long as the slowest one takes.
     rows = [row(*each) for each in zip(alpha, fitted | (alpha == 0), strict=True)]
     if traced:
-        rows = [_moved(row, risk, value) for row, value in zip(rows, alpha, strict=True)]
+        # An estimate of zero stays where it is.
+        rows = [row if row.q == 0 else _moved(row, risk, value) for row, value in zip(rows, alpha, strict=True)]
         return jax.tree.map(lambda *column: jnp.stack(column), *rows)
     points = jax.tree.map(lambda *column: np.array(column), *rows)
     lost = int(Status.OUT_OF_DOMAIN)
@@ -107,6 +111,9 @@ def _without_penalty(risk: ProximalEvolution, alpha: float, starts: np.ndarray, 
 def _best(risk: ProximalEvolution, alpha: float, starts: np.ndarray, patient: bool = True) -> ProximalPoint:
     """The best of the fixed points reached from the starts: valid before invalid, then of least energy."""
     found = jax.device_get([_solve(risk, alpha, start) for start in starts])
+    if isinstance(risk.signal.penalty, Lasso):  # of an estimate that is zero there is no logarithm
+        zero = _vanished(risk, alpha) if any(point.status == int(Status.NONFINITE) for point in found) else None
+        found = [zero if zero and point.status == int(Status.NONFINITE) else point for point in found]
     if len(starts) == 1:
         unsolved = patient and found[0].status in _UNSOLVED
         return _again(risk, alpha, starts[0], found[0]) if unsolved else found[0]
@@ -114,6 +121,17 @@ def _best(risk: ProximalEvolution, alpha: float, starts: np.ndarray, patient: bo
     ranks = [order.index(point.status) if point.status in order else 2 for point in found]
     energies = [point.energy if np.isfinite(point.energy) else np.inf for point in found]
     return found[min(range(len(found)), key=lambda k: (ranks[k], energies[k]))]
+
+
+def _vanished(risk: ProximalEvolution, alpha: float) -> ProximalPoint | None:
+    """w = 0, if that is a fixed point but for rounding."""
+    blank = untrained(risk)
+    out = _averages_at_zero(risk, blank.V)
+    push, power, response = (alpha * float(part) for part in (out.push, out.power, out.response))
+    back = risk.signal.shrinkage(push, power, response)
+    if not abs(float(back.q)) < _VANISHING:
+        return None
+    return blank._replace(V=0.0, m_hat=push, q_hat=power, V_hat=response, energy=alpha * blank.loss)
 
 
 def _again(risk: ProximalEvolution, alpha: float, start: np.ndarray, found: ProximalPoint) -> ProximalPoint:
@@ -219,7 +237,7 @@ def untrained(risk: ProximalEvolution) -> ProximalPoint:
     # A lasso of any strength leaves every weight at zero, and V too; without a penalty each sample is fitted alone.
     sparse = isinstance(risk.signal.penalty, Lasso) and strength > 0
     V = 1e-12 if sparse else 1 / max(strength, 1e-12)
-    loss = float(_loss_at_zero(risk, V))
+    loss = float(_averages_at_zero(risk, V).loss)
     blank = jax.tree.map(np.zeros_like, BLANK)
     several = 1 + V * float(risk.output.loss.lowest_curvature) <= 0
     status = np.int64(Status.UNSTABLE if several else Status.CONVERGED)
@@ -236,5 +254,5 @@ def replaced(points: ProximalPoint, where: np.ndarray, other: ProximalPoint) -> 
 
 
 @eqx.filter_jit
-def _loss_at_zero(risk: ProximalEvolution, V: Any) -> Any:
-    return risk.output.averages(0.0, 1e-12, V, panel()).loss
+def _averages_at_zero(risk: ProximalEvolution, V: Any) -> Averages:
+    return risk.output.averages(0.0, 1e-12, V, panel())

@@ -360,3 +360,15 @@ def test_near_copies_are_between_fresh_samples_and_the_same():
     ]
     # Those between are averages over Sobol points, known to some 0.01, and small: 0.005, where 40 runs have 0.008(3).
     assert found[0] < 1e-9 and np.all(np.diff(found) > 1e-3)
+
+
+@pytest.mark.parametrize("rate", [1e3, 1e6, 1e200])
+def test_a_rate_at_which_all_is_forgotten_too_often_to_follow_is_refused(rate):
+    """On the sphere M falls at the rate gamma^2 <F^2>/2, which no explicit step can be longer than."""
+    with pytest.raises(ValueError, match=r"learning_rate = .* is not allowed: .* forget"):
+        sv.predict(sv.MultiIndex("tanh(z)"), sv.OnlineSGD(rate), alpha=1.0)
+
+
+def test_a_huge_rate_diverges_off_the_sphere():
+    found = sv.predict(sv.MultiIndex("tanh(z)"), sv.OnlineSGD(1e6, spherical=False), alpha=1.0, throw=False)
+    assert found.status == sv.Status.DIVERGED

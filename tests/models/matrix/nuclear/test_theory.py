@@ -326,3 +326,14 @@ def test_the_approach_to_the_interpolation_threshold(rho, noise):
     assert np.all(np.diff(found["estimation_error"]) < 0)
     ratio = (peak - found["estimation_error"]) / np.sqrt(distance)
     assert ratio[1] == pytest.approx(ratio[0], rel=0.1)
+
+
+@pytest.mark.parametrize("penalty", [1e3, 1e12])
+def test_a_penalty_that_leaves_nothing_is_exact(penalty):
+    """S = 0 whatever the penalty above the point where that begins: no integral is left that could be off."""
+    model = sv.MatrixSensing("marchenko-pastur:0.5", noise=0.01)
+    found = sv.predict(model, sv.NuclearNorm(penalty), alpha=0.4)
+    assert found["rank"] == found["cosine"] == 0
+    assert found["estimation_error"] == pytest.approx(1.5, rel=1e-12)
+    assert found["training_loss"] == pytest.approx(0.4 * 3.01, rel=1e-12)
+    assert max(float(part) for part in found.uncertainty.values()) < 1e-10

@@ -106,6 +106,7 @@ def draw(found: Material, verdicts):
         _errors(panels[0, 1], found, 1, ("large", "larger_n"), f"one branch, $d = {large}$")
         _errors(panels[1, 0], found, 2, ("branches",), f"two branches, $d = {small}$")
         _layers(panels[1, 1], found)
+        panels[0, 0].plot([], [], color="0.3", label=r"limit $d \to \infty$")
         handles, labels = panels[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=3)
     return figure

@@ -34,7 +34,7 @@ def gather(effort: Effort) -> Material:
 
     model, shared = sv.SpikedCovariance(1.0), {"alpha": ALPHA, "progress": effort.progress}
     fine = np.unique(np.append(np.linspace(0.3, 3.2, effort.pick(30, 88)), STRENGTHS))
-    d, seeds = effort.pick((100, 6), (400, 16))
+    d, seeds = effort.pick((100, 6), (400, 64))
     learners = [sv.BayesOptimal(), sv.RBM(), sv.Spectral()]
     curves = {
         "theory": sv.learning_curve(model, learners, snr=fine, **shared),
@@ -48,7 +48,7 @@ def gather(effort: Effort) -> Material:
             **shared,
         ),
     }
-    long, many = effort.pick((200, 6), (1000, 16))
+    long, many = effort.pick((200, 6), (1000, 64))
     values: dict[Any, Any] = {}
     for snr in COURSES:
         found = sv.predict(sv.SpikedCovariance(snr), ascent(snr), alpha=ALPHA).order_parameters

@@ -193,6 +193,9 @@ def uncertainties(
     error = np.zeros_like(alpha)
     if solved.any():
         error[solved] = 2 * quadrature_error(law, points.D[solved], points.theta[solved])
+    # With every eigenvalue below the cut S is zero, and no integral of it has an error.
+    nothing = solved & (points.integrals.rank == 0) & (points.integrals.density == 0)
+    error[nothing] = 0.0
     D = np.where(solved, points.D, 0.0)
     scale = float(law.second_moment) + D
     # mse is a sum of integrals over the eigenvalues below theta, and of what these leave of known ones.
@@ -210,7 +213,7 @@ def uncertainties(
     error_m = error_mse + (D + np.where(solved, points.theta, 0.0) * np.sqrt(scale)) * error_Df
     for name, change in _turned(points, error_m, -2 * error_m).items():
         total[name] += np.abs(change)
-    total["training_loss"] += penalty * error_Df * np.sqrt(scale)
+    total["training_loss"] += np.where(nothing, 0.0, penalty * error_Df * np.sqrt(scale))
     total = {name: np.where(solved, np.nan_to_num(value, nan=np.inf), 0.0) for name, value in total.items()}
     if few.any():
         limit = few_samples(law, noise, penalty, alpha[few])
