@@ -55,8 +55,8 @@ class SpectralIndex(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     Labels are numbers, or classes of any number. After `fit`: `components_` (k x d), with projections of variance one
     (X - mean_) @ components_.T; `n_directions_` that stand out; and for each component `orders_` (1: seen in the mean
     of the inputs given the label, 2: in their second moments), `eigenvalues_` and the `bulk_edges_` that they exceed
-    where they stand out, and `overlaps_`, the squared cosines with the true directions that are expected. `report()`
-    says it in words, with the samples that a network would need.
+    where they stand out, and `overlaps_`, the squared cosines with the true directions that are expected: too high
+    where a direction hardly stands out. `report()` says it in words, with the samples that a network would need.
     """
 
     def __init__(

@@ -170,7 +170,7 @@ def projections_of_digits() -> dict[str, np.ndarray]:
 def gather(effort: Effort) -> Material:
     import solvable as sv
 
-    alpha, d, seeds = effort.pick(ALPHA[1:3], ALPHA), effort.pick(100, 400), effort.pick(3, 6)
+    alpha, d, seeds = effort.pick(ALPHA[1:3], ALPHA), effort.pick(100, 400), effort.pick(3, 16)
     theory = np.linspace(2.0, 10.0, effort.pick(9, 33))
     predicted = sv.predict(sv.MultiIndex(PARITY), sv.Spectral(), alpha=theory)["squared_overlap"]
     at = float(sv.predict(sv.MultiIndex(PARITY), sv.Spectral(), alpha=AT)["squared_overlap"])

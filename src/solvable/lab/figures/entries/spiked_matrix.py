@@ -25,7 +25,7 @@ def gather(effort: Effort) -> Material:
     shared: dict[str, Any] = {"progress": effort.progress}
     fine = np.unique(np.append(np.linspace(0.4, 2.2, effort.pick(37, 91)), [1.0, *QUOTED]))
     curves = {"theory": sv.learning_curve(model, [sv.BayesOptimal(), sv.Spectral()], snr=fine, **shared)}
-    sizes = effort.pick({200: 8, 800: 4}, {400: 24, 1500: 8})
+    sizes = effort.pick({200: 8, 800: 4}, {400: 64, 2000: 64})
     for d, seeds in sizes.items():
         curves[f"runs_d{d}"] = sv.learning_curve(
             model, [sv.AMP(), sv.Spectral()], snr=STRENGTHS, d=d, seeds=seeds, executor=effort.executor, **shared
