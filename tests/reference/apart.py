@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import mpmath as mp
 import numpy as np
 from reference import lowrank_equations as spikes
 from reference.finer import FINER, matrix_bayes, secant
@@ -112,10 +113,57 @@ def wide_teacher(name: str) -> Any:
     """Features one after the other, by a table and linear interpolation: those errors that are stated above its own."""
 
     def truth(model, learner, alpha, found) -> dict[str, float]:
-        exact = solved(name, model.exponent, model.width, model.noise, alpha)
+        limit = getattr(learner, "width", np.inf)
+        exact = solved(name, model.exponent, model.width, model.noise, alpha, limit=limit)
         return {key: value for key, value in exact.items() if found.uncertainty[key] > _OF_TABLES * abs(value)}
 
     return truth
+
+
+def kernel(moments: tuple[float, float, float]) -> Any:
+    """Ridge regression in exact arithmetic, from mean, linear coefficient and variance of the target."""
+
+    def truth(model, learner, alpha, found) -> dict[str, float]:
+        with mp.workdps(50):
+            mean, linear, variance = map(mp.mpf, moments)
+            rest = variance - linear**2 + mp.mpf(model.noise)
+            curved = sum(1 / mp.factorial(q) for q in range(2, int(learner.degree) + 1))
+            best = max(curved, rest / linear**2)
+            strength = best if learner.penalty is None else mp.mpf(learner.penalty) + curved
+            S, D = _ridge(linear**2, rest, strength, mp.mpf(alpha))
+            alpha = mp.mpf(alpha)
+            error = variance - linear**2 + linear**2 * (1 - S) ** 2 + S**2 * D
+            train = ((strength - curved) / strength) ** 2 * D * (alpha - S) ** 2 / alpha
+            cosine = linear / mp.sqrt((linear**2 + D) * model.projections)
+            return {name: float(value) for name, value in zip(_KERNEL, (error, train, cosine), strict=True)}
+
+    return truth
+
+
+_KERNEL = ("generalization_error", "training_error", "cosine")
+
+
+def lazy(model, learner, alpha, found) -> dict[str, float]:
+    """Ridge regression of a vector from 2 alpha samples for each unknown, in exact arithmetic."""
+    with mp.workdps(60):
+        Q, noise, penalty = (mp.mpf(float(part)) for part in (model.law.second_moment, model.noise, learner.penalty))
+        samples = 2 * mp.mpf(alpha)
+        k, D = _ridge(Q, noise / 2, penalty, samples)
+        mse, fit = Q * (1 - k) ** 2 + k**2 * D, D * (samples - k) ** 2
+        exact = {
+            "cosine": mp.sqrt(Q / (Q + D)),
+            "estimation_error": mse,
+            "training_error": fit / mp.mpf(alpha),
+            "training_loss": fit + penalty * k**2 * (Q + D),
+        }
+        return {name: float(value) for name, value in exact.items()}
+
+
+def _ridge(power: Any, noise: Any, strength: Any, alpha: Any) -> tuple[Any, Any]:
+    """S, the smaller root of strength S = (alpha - S)(1 - S), and D that solves alpha D = noise + error."""
+    half = (1 + alpha + strength) / 2
+    S = half - mp.sqrt(half**2 - alpha)
+    return S, (power * (1 - S) ** 2 + noise) / (alpha - S**2)
 
 
 def wide_network(model, learner, alpha, found) -> dict[str, float]:

@@ -5,13 +5,16 @@ Each function takes a model, a learner, alpha and the prediction there (a single
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import jax
 import numpy as np
 from reference import erm_equations as erm
 
+import solvable as sv
 from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.models.index.spectral.theory import law_of, spectral_prediction
 from solvable.models.matrix.nuclear.width import WidthTheory
@@ -134,6 +137,24 @@ def minimiser(labels: Callable, weights: Callable) -> Callable:
             "estimation_error": 1 - 2 * m + q,
             "training_loss": labels(m, q, V).loss,
         }
+
+    return truth
+
+
+def with_constants(constants: dict[tuple[Any, str], Any], caches: tuple = ()) -> Callable:
+    """The same prediction with other constants of modules, (module, name) -> value: more nodes, smaller steps.
+
+    Caches of what hangs on them are cleared before and after.
+    """
+
+    def truth(model, learner, alpha: float, found) -> dict[str, Any]:
+        with contextlib.ExitStack() as stack:
+            for (module, name), value in constants.items():
+                stack.enter_context(mock.patch.object(module, name, value))
+            for cache in caches:
+                cache.cache_clear()
+                stack.callback(cache.cache_clear)
+            return dict(sv.predict(model, learner, alpha=alpha, throw=False).metrics)
 
     return truth
 

@@ -55,9 +55,9 @@ KERNELS = {
 
 
 def solved(
-    name: str, exponent: float, width: float, noise: float, alpha: float, summed: int = 5000
+    name: str, exponent: float, width: float, noise: float, alpha: float, summed: int = 5000, limit: float = np.inf
 ) -> dict[str, float]:
-    """The error, its part without the linear one, and the number of features learned."""
+    """The error, its part without the linear one, and the number of features learned, of the first `limit`."""
     linear, deficit, slope = KERNELS[name]
     t = np.arange(-9.0, 32.0, 1e-4)
     delta = expit(-t)
@@ -68,7 +68,7 @@ def solved(
     gain = np.exp(x) * (total - D) - h
     first = int(np.argmax(gain > 0))
     start = np.interp(0.0, gain[first - 1 : first + 1], x[first - 1 : first + 1])
-    count = int(min(width, summed))
+    count = int(min(width, summed, limit))
     squares = np.arange(1, count + 1) ** (-2.0 * exponent) if exponent else np.full(count, 1 / width)
     tail = 0.0
     if width > count:

@@ -56,13 +56,15 @@ def information_exponent(coefficients: np.ndarray) -> float:
 class HermiteTensor:
     """The coefficients c_k of all multi-indices k with |k| <= `degree`, and the variance of g.
 
-    `error` estimates the error of the coefficients, by the change under refinement.
+    `error` estimates the error of the coefficients, by the change under refinement, and `variance_error` that of the
+    variance.
     """
 
     coefficients: dict[tuple[int, ...], float]
     degree: int
     variance: float
     error: float
+    variance_error: float
 
     @property
     def floor(self) -> float:
@@ -84,15 +86,16 @@ def hermite_tensor(target: Target, degree: int) -> HermiteTensor:
     if not basis.shape[1]:
         mean = float(target.numpy(np.full(target.projections, 0.6180339887)))
         zeros = {k: 0.0 for n in range(degree + 1) for k in _indices(target.projections, n)}
-        return HermiteTensor(zeros | {(0,) * target.projections: mean}, degree, 0.0, 0.0)
+        return HermiteTensor(zeros | {(0,) * target.projections: mean}, degree, 0.0, 0.0, 0.0)
     is_identity = basis.shape[0] == basis.shape[1] and np.allclose(basis, np.eye(len(basis)), atol=1e-14)
-    full, second, error = _converge(target if is_identity else rotate(target, basis), degree)
+    full, second, error, change = _converge(target if is_identity else rotate(target, basis), degree)
     coefficients = {k: float(full[k]) for n in range(degree + 1) for k in _indices(basis.shape[1], n)}
     if not is_identity:
         coefficients = change_coordinates(coefficients, basis, degree)
     if error > 1e-9 * math.sqrt(second):
         coefficients = _symmetrised(coefficients, symmetries(target).group)
-    return HermiteTensor(coefficients, degree, max(second - float(full.flat[0]) ** 2, 0.0), error)
+    mean = float(full.flat[0])
+    return HermiteTensor(coefficients, degree, max(second - mean**2, 0.0), error, change + 2 * abs(mean) * error)
 
 
 def kernel_error(tensor: HermiteTensor, kappa: float) -> float:
@@ -110,8 +113,11 @@ def kernel_error(tensor: HermiteTensor, kappa: float) -> float:
 # Quadrature
 
 
-def _converge(target: Target, degree: int) -> tuple[np.ndarray, float, float]:
-    """E[g h_k] for all k with entries up to `degree`, E[g^2], and the error: axes are refined as long as it matters."""
+def _converge(target: Target, degree: int) -> tuple[np.ndarray, float, float, float]:
+    """E[g h_k] for all k with entries up to `degree`, E[g^2], and the error of each of the two.
+
+    Axes are refined as long as it matters.
+    """
     breaks = axis_breaks(target)
     axes = range(len(breaks))
     needed = np.sum(np.indices((degree + 1,) * len(breaks)), axis=0) <= degree
@@ -123,6 +129,7 @@ def _converge(target: Target, degree: int) -> tuple[np.ndarray, float, float]:
 
     full, second = evaluate(levels)
     errors, correction = [0.0 for _ in axes], np.zeros_like(full)
+    changes = [0.0 for _ in axes]
     active, exhausted = list(axes), []
     while active:
         for axis in tuple(active):
@@ -134,17 +141,20 @@ def _converge(target: Target, degree: int) -> tuple[np.ndarray, float, float]:
                 continue
             new_full, new_second = evaluate(finer)
             errors[axis] = float(np.abs(new_full - full)[needed].max())
+            changes[axis] = abs(new_second - second)
             scale = max(abs(second), 1e-300)
-            if errors[axis] < _ENOUGH * math.sqrt(scale) and abs(new_second - second) < 10 * _ENOUGH * scale:
+            if errors[axis] < _ENOUGH * math.sqrt(scale) and changes[axis] < 10 * _ENOUGH * scale:
                 active.remove(axis)
                 correction += new_full - full
             else:
                 levels, full, second = finer, new_full, new_second
     if exhausted:
         # Breaks that are no planes: another rule of about the same size shows by how much it may be wrong.
-        other, _ = evaluate([level - 0.5 * (i in exhausted) for i, level in enumerate(levels)])
+        other, other_second = evaluate([level - 0.5 * (i in exhausted) for i, level in enumerate(levels)])
         errors.append(float(np.abs(other - full)[needed].max()))
-    return full + correction, second, sum(errors[i] for i in range(len(errors)) if i not in exhausted)
+        changes.append(abs(other_second - second))
+    error, change = (sum(part[i] for i in range(len(part)) if i not in exhausted) for part in (errors, changes))
+    return full + correction, second, error, change
 
 
 def _rule(breaks: np.ndarray, level: float, degree: int) -> tuple[np.ndarray, np.ndarray]:

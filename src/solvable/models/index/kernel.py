@@ -67,7 +67,8 @@ def moments(model: MultiIndex) -> Moments:
     square = tensor.variance + mean**2
     slope = sum(p * s for p, s, _ in model.components)
     second = sum(p * (s**2 * square + noise) for p, s, noise in model.components)
-    return Moments(mean, linear, tensor.variance, slope, second - (slope * mean) ** 2, tensor.error)
+    error = tensor.error + tensor.variance_error
+    return Moments(mean, linear, tensor.variance, slope, second - (slope * mean) ** 2, error)
 
 
 def linear_part(tensor: HermiteTensor, r: int) -> np.ndarray:

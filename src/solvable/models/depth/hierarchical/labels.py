@@ -40,6 +40,8 @@ _REACH = 90.0
 """The largest u: for a single feature the density at the least label is integrable but infinite."""
 _FARTHEST = 7.0
 """The largest v."""
+NODES, STEP = (10, 8), (0.06, 0.08)
+"""Labels on a panel, and the step of v: of the rule, and of the coarse one."""
 _PANELS, _WIDEST = 24, 0.5
 """How many panels of labels there are at least, and how wide they are at most."""
 
@@ -90,13 +92,13 @@ def labels(
     edges = law.range_of_u()
     if breaks:
         edges = np.unique(np.concatenate([edges, law.u_of(np.asarray(breaks), edges)]))
-    u, du = panels(edges, 6 if coarse else 10, graded=False)
+    u, du = panels(edges, NODES[coarse], graded=False)
     s = np.expm1(u) / (2 * law.first)
     height, second, third = law.saddle(s)
     weight_of_y = du * second * np.exp(u) / (2 * law.first)
     # The hyperbola of vertex s whose curvature is that of the path of steepest descent, in units of tau.
     tau, bend = 1 / np.sqrt(second), third / (6 * second)
-    step = 0.09 if coarse else 0.06
+    step = STEP[coarse]
     v = np.arange(0.0, law.reach(s, height, tau, bend), step)
     theta = tau[:, None] * np.sinh(v)
     slope = tau[:, None] * np.cosh(v) * step

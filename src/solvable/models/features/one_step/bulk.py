@@ -47,7 +47,7 @@ from solvable.numerics.batches import rounded_up
 from solvable.numerics.gaussian import normal_density, normal_trapezoid, panels, standard_edges
 
 _LABEL_NODES = 14
-_NOISE_STEP = 0.5
+_NOISE_STEP, _NOISE_REACH = (0.6, 0.72), (8.0, 7.0)
 _LENGTH = 128
 _APART = 1e-12
 """Where gamma^2 is closer to 1 than this the spike is the target's direction, and nothing lies beside it."""
@@ -174,8 +174,9 @@ def _labels(model: TwoLayer, shift: Any, fine: bool) -> Labels:
     length = len(z) if fine else len(z) // (_LABEL_NODES - 2) * _LABEL_NODES
     y = model.target.numpy(z[:, None]) - shift
     if is_traced(model.noise) or model.noise > 0:
-        xi, chance = normal_trapezoid(_NOISE_STEP if fine else 1.2 * _NOISE_STEP)
-        length *= len(normal_trapezoid(_NOISE_STEP)[0])
+        rules = [normal_trapezoid(*rule) for rule in zip(_NOISE_STEP, _NOISE_REACH, strict=True)]
+        xi, chance = rules[0 if fine else 1]
+        length *= len(rules[0][0])
         z, weight = np.repeat(z, len(xi)), (weight[:, None] * chance).ravel()
         y = (y[:, None] + jnp.sqrt(model.noise) * xi).ravel()
     z, weight, y = filled(rounded_up(length, _LENGTH), z, weight, y)
