@@ -153,7 +153,7 @@ def numbered(y: np.ndarray) -> np.ndarray:
     values = np.asarray(y)
     found = np.asarray(y, float) if values.dtype.kind in "biuf" else np.unique(y, return_inverse=True)[1].astype(float)
     if np.ptp(found) == 0:
-        raise ValueError(f"y is constant, {y[0]!r} in every row: it says nothing of directions.")
+        raise ValueError(f"y is constant, {values[0]} in every row: it says nothing of directions.")
     return found
 
 
