@@ -24,6 +24,7 @@ def run(model, learner, alpha, d, seed):
     truth, place = np.zeros(d), np.zeros(d)
     truth[0], place[1] = 1.0, float(places)
     s = np.array([1.0, -1.0]) if places else np.zeros(T)
+    shift = model.encoding * np.array([1.0, -1.0]) if model.encoding else 0.0
     w = np.zeros(D)
     where = [t * d for t in range(T)] if plain else [0, 1][: 1 + places]
     start = np.array(learner.start)
@@ -35,7 +36,7 @@ def run(model, learner, alpha, d, seed):
     for n in range(1, round(alpha[-1] * d) + 1):
         X = rng.standard_normal((T, d))
         z = X[:, 0]
-        y = _label(model, z, omega) + np.sqrt(model.noise) * rng.standard_normal(1)
+        y = _label(model, z + shift, omega) + np.sqrt(model.noise) * rng.standard_normal(1)
         if learner.student == "attention":
             inputs = X + s[:, None] * place
             q = inputs @ w

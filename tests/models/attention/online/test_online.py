@@ -82,11 +82,25 @@ def test_who_sees_what():
     assert plain["cosine"] > 0.9 and np.all(np.diff([0.3, *tied["cosine"]]) < 0)  # it forgets what it started with
 
 
-@pytest.mark.slow
-def test_places_do_not_lower_the_exponent_of_an_even_label():
-    places = sv.SequenceSGD(0.1, positions=True)
-    for e in (0.0, 0.5):
-        assert exponent(sv.SequenceSingleIndex("softmax", 2), places, e=e) == 2
+def exponent_from(e, encoding):
+    model = sv.SequenceSingleIndex("softmax", 2, encoding=encoding)
+    return sv.thresholds(model, sv.SequenceSGD(0.1, positions=True, start=(0.0, e)))["exponent"]
+
+
+def test_places_lower_the_exponent_only_if_the_label_has_them_too():
+    assert exponent_from(0.5, encoding=0.0) == exponent_from(0.0, encoding=0.5) == 2
+    assert exponent_from(0.5, encoding=0.5) == 1
+
+
+@pytest.mark.parametrize(("b", "e"), [(0.5, 0.5), pytest.param(1.0, 0.25, marks=pytest.mark.slow)])
+def test_the_part_of_degree_one_of_attention_with_places(b, e):
+    """E[A_11 z_1] and E[A_11 z_2] with tokens at +-e, known to five digits; A_22 by exchange."""
+    parts = {0.25: (0.06864, -0.01702), 0.5: (0.12530, -0.03070), 1.0: (0.17379, -0.04065)}
+    model = sv.SequenceSingleIndex("softmax", 2, encoding=b)
+    landscape = landscapes(model, sv.SequenceSGD(1.0, positions=True))[0]
+    with jax.enable_x64(True):
+        slope = float(jax.grad(landscape.loss)(jnp.asarray([0.0, e]))[0])
+    assert -slope == pytest.approx(4 * np.dot(parts[b], parts[e]), rel=2e-4)
 
 
 @pytest.mark.parametrize(
@@ -97,6 +111,16 @@ def test_places_do_not_lower_the_exponent_of_an_even_label():
             sv.SequenceSGD(0.5, positions=True, start=(0.1, 0.05)),
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            sv.SequenceSingleIndex("softmax", 2, 0.2, encoding=0.6),
+            sv.SequenceSGD(0.5, positions=True, start=(0.1, 0.4)),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            sv.SequenceSingleIndex("z**2/2 + z", 2, encoding=-0.4),
+            sv.SequenceSGD(0.1, "plain", start=(0.1, 0.2), activation="tanh(z)"),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(sv.SequenceSingleIndex("softmax", 3), sv.SequenceSGD(0.5, start=0.3), marks=pytest.mark.slow),
         pytest.param(sv.SequenceSingleIndex(HE2, 4), sv.SequenceSGD(0.1, start=0.3), marks=pytest.mark.slow),
         (sv.SequenceSingleIndex("relu(z)", 3, noise=0.2), sv.SequenceSGD(0.3, "tied", start=0.3)),
@@ -105,7 +129,7 @@ def test_places_do_not_lower_the_exponent_of_an_even_label():
             sv.SequenceSGD(0.3, "plain", start=(0.3, 0.1), activation="tanh(z)"),
         ),
     ],
-    ids=["places", "softmax of three", "sum", "tied", "plain"],
+    ids=["places", "places in both", "places of the label", "softmax of three", "sum", "tied", "plain"],
 )
 def test_runs_follow_the_flow_and_have_the_law_of_d_dimensional_weights(model, learner):
     alpha, d, seeds = np.array([5.0, 20.0]), 150, 12
@@ -136,6 +160,7 @@ def test_uncertainty_covers_a_finer_series():
         (lambda: sv.SequenceSingleIndex("z1*z3", 2), "tokens = 2"),
         (lambda: sv.SequenceSingleIndex("z", 3, 0.5), "positional = 0.5"),
         (lambda: sv.SequenceSingleIndex("softmax", 2, 1.5), "positional = 1.5"),
+        (lambda: sv.SequenceSingleIndex("softmax", 3, encoding=0.2), "encoding = 0.2"),
         (lambda: sv.SequenceSGD(0.0), "learning_rate"),
         (lambda: sv.SequenceSGD(0.1, "other"), "student"),
         (lambda: sv.SequenceSGD(0.1, "tied", positions=True), "positions"),

@@ -79,7 +79,7 @@ def _metrics(
     model: SequenceSingleIndex, learner: SequenceSGD, landscape: Landscape, u: np.ndarray
 ) -> dict[str, np.ndarray]:
     """Of overlaps (k, directions)."""
-    several = learner.student == PLAIN and model.whole
+    several = learner.student == PLAIN and model.joint
     m = np.linalg.norm(u, axis=1) if several else u[:, 0]
     if not several and _hides_sign(landscape):
         m = np.abs(m)
@@ -94,9 +94,8 @@ def _metrics(
 
 def _hides_sign(landscape: Landscape) -> bool:
     """Whether the loss is the same for w and -w, by its values."""
-    u = np.zeros((2, landscape.directions))
-    u[:, 0] = 0.6180339887, -0.6180339887
-    one, other = np.asarray(losses(landscape, jnp.asarray(u)))
+    u = 0.6180339887 / np.arange(1, landscape.directions + 1)
+    one, other = np.asarray(losses(landscape, jnp.asarray([u, -u])))
     return bool(abs(one - other) < _EVEN * (1 + abs(one)))
 
 
@@ -104,13 +103,16 @@ def _hides_sign(landscape: Landscape) -> bool:
 def escape(model: SequenceSingleIndex, learner: SequenceSGD) -> dict[str, float]:
     """How descent leaves a random start.
 
-    - `exponent`: the first degree k in m of the loss at m = 0; C d samples for 1, C d log d for 2, C d^(k-1) beyond.
-    - `escape_rate`, for k = 2: m grows like exp(rate alpha), and C = 1/(2 rate); below zero noise wins.
-    - `critical_learning_rate`, for k = 2: below it m grows.
+    - `exponent`: the first degree k in m of the loss at m = 0; C d samples for 1, C d log d for 2, C d^(k-1) beyond. Of
+      a student with places it is that at the places which it starts from.
+    - `escape_rate`, for k = 2 and no places at the start: m grows like exp(rate alpha), and C = 1/(2 rate); below zero
+      noise wins.
+    - `critical_learning_rate`, in the same case: below it m grows.
     """
-    k = exponent(model, learner)
+    places = float(learner.first(2)[1]) if learner.positions else 0.0
+    k = exponent(model, learner, places)
     found = {"exponent": k}
-    if k == 2:
+    if k == 2 and places == 0:
         landscape = landscapes(model, learner)[0]
         start = jnp.zeros(landscape.directions)
         curvature, noise = (float(part) for part in _at_start(landscape, start))
@@ -135,6 +137,8 @@ def positional_transitions(model: SequenceSingleIndex) -> dict[str, float]:
     """
     if model.tokens != 2 or not model.whole:
         raise NotSolvable("places and meaning compete for a function of two tokens: use tokens=2, such as 'softmax'.")
+    if model.encoding != 0:
+        raise NotSolvable("with an encoding of the label neither end is w* or p alone: use encoding=0.")
     learner = SequenceSGD(1.0, positions=True)
     ends = jnp.asarray([[1.0, 0.0], [0.0, 1.0]])
     sides = [TokenLandscape.of(model.with_field("positional", omega), learner, 1.0) for omega in (0.0, 1.0)]
@@ -173,7 +177,7 @@ def run_online(
         inside = (counts > done) & (counts <= done + BLOCK)
         seen[inside] = np.asarray(path)[counts[inside] - done - 1]
         done += BLOCK
-    if each and not model.whole:
+    if each and not model.joint:
         seen = seen.sum(axis=1, keepdims=True) / math.sqrt(T)
     metrics = _metrics(model, learner, landscape, seen)
     return Outcome(metrics, estimate={"u": seen}, converged=np.isfinite(seen).all(axis=1))
@@ -181,7 +185,7 @@ def run_online(
 
 def _spread(model: SequenceSingleIndex, learner: SequenceSGD) -> np.ndarray:
     """The start of a plain student in every token: that of a sum over tokens is shared."""
-    if model.whole:
+    if model.joint:
         return learner.first(model.tokens)
     return np.full(model.tokens, learner.first(1)[0] / math.sqrt(model.tokens))
 

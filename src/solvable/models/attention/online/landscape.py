@@ -112,7 +112,7 @@ class NeuronLandscape(Landscape):
 
     @classmethod
     def of(cls, model: SequenceSingleIndex, learner: SequenceSGD, degree: int) -> NeuronLandscape:
-        label, square, mean_square = label_series(model, degree, learner.student == PLAIN and model.whole)
+        label, square, mean_square = label_series(model, degree, learner.student == PLAIN and model.joint)
         _, weight, value, slope, basis = _one(learner.activation, label.shape[0] - 1)
         own, slopes, cross = (jnp.asarray(basis @ (weight * part)) for part in (value, slope**2, value * slope**2))
         moments = [mean_square, *(float(weight @ part) for part in (value**2, slope**2, value**2 * slope**2))]
@@ -211,7 +211,7 @@ def landscapes(model: SequenceSingleIndex, learner: SequenceSGD) -> list[Landsca
         if model.positional > 0:
             raise NotSolvable("a neuron does not see positions: use student='attention', or positional=0.")
         return _of_one_shape(*(NeuronLandscape.of(model, learner, round(_DEGREE * f)) for f in (1.0, _COARSER)))
-    if model.tokens <= MOST_TOKENS and (model.whole or learner.positions or model.positional > 0):
+    if model.tokens <= MOST_TOKENS and (model.joint or learner.positions or model.positional > 0):
         return [TokenLandscape.of(model, learner, fineness) for fineness in (1.0, _COARSER)]
     return _of_one_shape(*(SumLandscape.of(model, round(_DEGREE * f)) for f in (1.0, _COARSER)))
 
@@ -236,7 +236,7 @@ def label_series(model: SequenceSingleIndex, degree: int, by_token: bool) -> tup
         E[y^2 h_k(s)] = T^(-k/2) (c_k[phi^2] + (T - 1) sum_{i+j=k} sqrt(k!/(i! j!)) c_i c_j) .
     """
     T = int(model.tokens)
-    if not model.whole:
+    if not model.joint:
         _, weight, value, _, basis = _one(model.target, degree)
         k = np.arange(degree + 1)
         c, c2 = basis @ (weight * value), basis @ (weight * value**2)

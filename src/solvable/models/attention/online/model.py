@@ -2,10 +2,10 @@ r"""Labels of T tokens by one direction that they share: the sequence single-ind
 
 Tokens are $x_t \sim N(0, I_d)$ and $z_t = x_t\cdot w^*$ with $|w^*| = 1$. A function f of T numbers makes the label,
 
-    y = (1 - omega) f(z_1, .., z_T) + omega f(a s_1, .., a s_T) + noise,
+    y = (1 - omega) f(z_1 + b s_1, .., z_T + b s_T) + omega f(a s_1, .., a s_T) + noise,
 
-where the second part knows positions only: it is what f makes of tokens that stand at $\pm a$ along one direction, $s =
-(1, -1)$ for two tokens.
+where b s encodes the places of tokens in what the label sees of them, $s = (1, -1)$ for two tokens, and the second part
+knows places only: it is what f makes of tokens that stand at $\pm a$ along one direction.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ class SequenceSingleIndex(Model):
     - `tokens`: their number T.
     - `positional`: the share $\omega$ of the label that knows positions only, of two tokens at $\pm$`place`.
     - `noise`: variance of Gaussian noise added to every entry of the label.
+    - `encoding`: b, by which the label sets two tokens apart, $z_t \pm b$: places that it mixes with the meaning.
     """
 
     references = ("arnaboldi2025asymptotics",)
@@ -62,6 +63,7 @@ class SequenceSingleIndex(Model):
     positional: float = 0.0
     place: float = 1.0
     noise: float = 0.0
+    encoding: float = 0.0
 
     def __check_init__(self):
         T = check_count("tokens", self.tokens, least=1)
@@ -76,13 +78,20 @@ class SequenceSingleIndex(Model):
         real_number("positional", self.positional, "between 0 and 1", lambda x: 0 <= x <= 1)
         real_number("place", self.place, "a finite number")
         real_number("noise", self.noise, "zero or positive", lambda x: x >= 0)
-        if self.positional > 0 and T != 2:
-            raise bad_parameter("positional", self.positional, "0 unless there are two tokens: others have no places")
+        real_number("encoding", self.encoding, "a finite number")
+        for name in ("positional", "encoding"):
+            if getattr(self, name) != 0 and T != 2:
+                raise bad_parameter(name, getattr(self, name), "0 unless there are two tokens: others have no places")
 
     @property
     def whole(self) -> bool:
         """Whether the function is of all tokens at once, not a sum over them."""
         return self.target == SOFTMAX or self.target.projections > 1
+
+    @property
+    def joint(self) -> bool:
+        """Whether labels are no sum of one and the same function of every token."""
+        return self.whole or self.encoding != 0
 
     @property
     def function(self) -> Callable[[Any], Any]:
@@ -92,6 +101,8 @@ class SequenceSingleIndex(Model):
     def labels(self, z: np.ndarray) -> np.ndarray:
         """Labels (n, k) of projections (n, T), without noise."""
         omega = float(self.positional)
+        if self.encoding != 0:
+            z = z + float(self.encoding) * SIGNS
         with jax.enable_x64(True):
             values = np.asarray(_on_rows(self.function, jnp.asarray(z)))
             if omega == 0:
