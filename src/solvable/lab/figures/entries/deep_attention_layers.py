@@ -7,16 +7,19 @@ dimension, and the first layer is seen from where alpha times the growth of its 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_runs, largest
+from solvable.lab.figures.curves import Simulation, gather_runs, largest, mean_at
 from solvable.lab.figures.drawing import draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Runs, growth_onset
 
+COMPARED = (0.25, 0.4, 0.5, 0.6, 0.85, 1.0)
+"""Where message passing is run."""
 LAST, FIRST = "0.144", "0.794"
 """The published thresholds at residual strength one."""
 
@@ -38,6 +41,14 @@ def thresholds(residual: float, known: tuple[float, ...]) -> tuple[float, float]
     return 1 / last, -value / slope
 
 
+def _grid(effort: Effort, values: dict[str, Any]) -> np.ndarray:
+    """Where theory is computed: at both thresholds, so that lines bend there, and where runs are."""
+    if effort.quick:
+        return np.array([0.1, 0.3, 0.5])
+    between = (0.1, 0.22, 0.3, 0.35, 0.45, 0.55, 0.65, 0.75, 0.8, 0.9, 0.95)
+    return np.unique([*between, *COMPARED, values["last"], values["first"]])
+
+
 def gather(effort: Effort) -> Material:
     import solvable as sv
     from solvable.lab.grid.curves import learning_curve
@@ -45,7 +56,7 @@ def gather(effort: Effort) -> Material:
 
     model = sv.DeepAttention(2, 2)
     around = effort.pick((0.965, 0.977), (0.96, 0.968, 0.975, 0.98))
-    values: dict = {}
+    values: dict[str, Any] = {}
     values["last"], values["first"] = thresholds(1.0, around)
     residuals = effort.pick((0.5, 1.0, 2.0), (0.1, 0.25, 0.5, 1.0, 2.0, 4.0))
     values["residuals"] = np.array(residuals)
@@ -58,10 +69,9 @@ def gather(effort: Effort) -> Material:
     grid = np.array([0.5, 0.65, 0.8])
     grown = [[measured_growth(model, a, d, seeds * k + s) for s in range(seeds)] for k, a in enumerate(grid)]
     values["grown"] = growth_onset(Runs(d, grid, np.array(grown)))
-    alpha = np.array(effort.pick((0.1, 0.3, 0.5), (0.1, 0.185, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)))
-    theory = learning_curve(model, [sv.AMP()], alpha=alpha, progress=effort.progress)
-    where, size, count = effort.pick(((0.5,), (60,), (2,)), ((0.25, 0.4, 0.5, 0.6), (150,), (4,)))
-    runs = Simulation("amp", [sv.AMP(max_steps=effort.pick(40, 100))], where, size, count)
+    theory = learning_curve(model, [sv.AMP()], alpha=_grid(effort, values), progress=effort.progress)
+    where, size, count = effort.pick(((0.5,), (60,), (2,)), (COMPARED, (200,), (8,)))
+    runs = Simulation("amp", [sv.AMP(max_steps=effort.pick(40, 150))], where, size, count)
     curves = gather_runs(model, runs, effort, {})
     sizes = {"amp": {"d": list(size), "seeds": list(count)}, "linearised": {"d": [d], "seeds": [seeds]}}
     return dataclasses.replace(Material(values), curves={"theory": theory, **curves}, sizes=sizes)
@@ -82,9 +92,9 @@ def draw(found: Material, verdicts):
                 line = theory.theory(metric).isel(learner=0)
                 draw_theory(ax, line["alpha"], line, number, _NAMES[metric])
                 points = runs.simulation(metric).isel(learner=0).transpose("alpha", "seed")
-                draw_runs(ax, points["alpha"], points, number, f"message passing, $d = {runs.sizes[0]}$")
+                draw_runs(ax, points["alpha"], points, number, f"runs, $d = {runs.sizes[0]}$", linestyle="none")
             ax.set_xlabel(r"$\alpha = n/d$")
-            ax.legend()
+            ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
         overlaps.set_ylabel("overlap")
         errors.set_ylabel("error of the attention matrix")
         for mark in (found.values["last"], found.values["first"]):
@@ -98,11 +108,22 @@ def draw(found: Material, verdicts):
             "bound 1/6", (0.98, 1 / 6), (0, -8), thresholds.get_yaxis_transform(), "offset points", ha="right"
         )
         thresholds.set_xscale("log")
-        thresholds.set_yscale("log")
+        thresholds.set_ylim(0.0, 0.9)
         thresholds.set_xlabel("residual strength $c$")
         thresholds.set_ylabel(r"threshold, $\alpha = n/d$")
-        thresholds.legend()
+        thresholds.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
+
+
+def _half_way(name: str, metric: str) -> Claim:
+    """What theory and runs have in the middle of the branch on which the last layer alone is known."""
+    return Claim(
+        f"{name} at alpha = 0.5",
+        None,
+        None,
+        lambda found: float(found.curves["theory"].theory(metric).isel(learner=0).sel(alpha=0.5)),
+        lambda found: mean_at(found, "amp", metric, 0.5),
+    )
 
 
 _NAMES = {
@@ -138,6 +159,9 @@ ENTRY = Entry(
             "may be that the published iteration adds 0.001 to V and stops while the first layer grows: a conjecture.",
             second_hand=True,
         ),
+        _half_way("overlap with the last layer", "overlap_2"),
+        _half_way("error of the posterior mean", "generalization_error"),
+        _half_way("error of the label of the estimate", "plug_in_error"),
     ),
     gather=gather,
     draw=draw,
