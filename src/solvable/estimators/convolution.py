@@ -16,20 +16,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from solvable.core.checks import check_count
 from solvable.core.errors import bad_parameter
 from solvable.engine.lofi.layers import Neurons, largest, length, merged
-from solvable.estimators.lofi import columns
+from solvable.estimators.labelled import LabelledTransformer, columns
 
 _ROWS = 40_000
 """Patches that are taken through the neurons at a time."""
 
 
-class ConvolutionalLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ConvolutionalLoFi(LabelledTransformer):
     """Features of images that the label picks, by random convolutions and spectral selection.
 
     Images are arrays (n, height, width) or (n, height, width, channels), or rows of numbers whose `shape` is given; a
@@ -66,15 +65,6 @@ class ConvolutionalLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.shape = shape
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> ConvolutionalLoFi:
-        """Select features of images X by labels y (n)."""
-        self._fitted(X, y)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
-        """Select features, and return them for X."""
-        return self._fitted(X, y)
-
     def transform(self, X: Any) -> np.ndarray:
         """The features of other images."""
         check_is_fitted(self)
@@ -86,15 +76,6 @@ class ConvolutionalLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             h = layer(h)
         flat = h.reshape(len(h), -1)
         return flat if self._readout is None else self._readout(flat)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.features_out_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def _rows(self, X: Any) -> np.ndarray:
         """Images as rows, if they are those that were fitted."""

@@ -9,17 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from solvable.core.checks import check_count
 from solvable.engine.lofi import checked_width
 from solvable.engine.lofi.layers import select
+from solvable.estimators.labelled import LabelledTransformer, columns
 
 
-class NeuralLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class NeuralLoFi(LabelledTransformer):
     """Features of the inputs that the label picks, by random layers and spectral selection.
 
     - `features`: how many directions K each layer keeps; at most the width and the number of samples.
@@ -47,29 +46,11 @@ class NeuralLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.final = final
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> NeuralLoFi:
-        """Select features of X (n x d) by labels y (n)."""
-        self._fitted(X, y)
-        return self
-
-    def fit_transform(self, X: Any, y: Any = None, **options: Any) -> np.ndarray:
-        """Select features, and return them for X."""
-        return self._fitted(X, y)
-
     def transform(self, X: Any) -> np.ndarray:
         """The features of other inputs."""
         check_is_fitted(self)
         h = np.asarray(validate_data(self, X, reset=False, dtype=np.float64)) - self.mean_
         return self._stack(h)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.features_out_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
 
     def _fitted(self, X: Any, y: Any) -> np.ndarray:
         layers = check_count("layers", self.layers, least=1)
@@ -82,17 +63,3 @@ class NeuralLoFi(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         self.eigenvalues_, self.emergence_ = self._stack.eigenvalues, self._stack.emergence
         self.features_out_ = self._stack.output.shape[1]
         return self._stack.output
-
-
-def columns(y: np.ndarray) -> np.ndarray:
-    """Columns of centred labels: the numbers themselves, +-1 for two classes, one against the rest for more."""
-    kind = type_of_target(y)
-    if kind in ("continuous", "continuous-multioutput"):
-        columns = np.asarray(y, float).reshape(len(y), -1)
-    else:
-        classes = np.unique(y)
-        if len(classes) == 1:
-            raise ValueError(f"y has one class, {classes[0]!r}: features are picked by what differs between classes.")
-        members = classes[1:] if len(classes) == 2 else classes
-        columns = np.stack([np.where(y == one, 1.0, -1.0) for one in members], axis=1)
-    return columns - columns.mean(axis=0)
