@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_LONGEST = 500
+_LONGEST = 120
 """The most characters of a bad value that a message shows."""
 
 

@@ -72,6 +72,15 @@ def test_few_scattered_runs_are_too_few_to_say(curve):
     assert re.fullmatch(r"3 runs cannot tell a theory that is wrong by 0\.\d+: about \d\d\d? would", found.reason)
 
 
+def test_points_that_agree_are_said_before_those_with_too_few_runs(curve):
+    exact = curve["overlap"].values[0]
+    runs = exact[:, None] + np.array([[0.01], [0.01], [0.5]]) * np.random.default_rng(0).standard_normal((3, 16))
+    mixed = made(curve, exact, 0.01, 16)
+    mixed.dataset["overlap_simulation"].values[0] = runs
+    said = "overlap: agrees with theory at 2 of 3 points and differs at none; too few runs to say at 1, such as ridge, "
+    assert str(mixed.agreement("overlap")).startswith(said)
+
+
 def test_agreement_without_spread_knows_what_can_be_resolved(curve):
     """A run of message passing ends within its tolerance: 1 - 1e-6 against 1 was 29675 standard errors."""
     exact = curve["overlap"].values[0]

@@ -101,8 +101,11 @@ class Agreement:
         elif self.word == DIFFERS:
             said = f"differs from theory at {self.words[DIFFERS]} of {points}, most at {where}"
         else:
-            others = f" (agrees at {self.words[AGREES]})" if self.words[AGREES] else ""
-            said = f"{TOO_FEW} at {self.words[TOO_FEW]} of {points}{others}, such as {where}: {self.reason}"
+            agrees, few = self.words[AGREES], self.words[TOO_FEW]
+            said = f"{TOO_FEW} at {few} of {points}"
+            if agrees:
+                said = f"agrees with theory at {agrees} of {points} and differs at none; {TOO_FEW} at {few}"
+            said = f"{said}, such as {where}: {self.reason}"
         return f"{self.metric}: {'; '.join(filter(None, [said, self.settled]))}"
 
 
