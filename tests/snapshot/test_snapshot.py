@@ -29,8 +29,8 @@ EXACT = ("verdict", "information_exponent", "leap_exponent", "generative_exponen
 
 
 QUICK = """
-predict/z/bayes predict/sign/bayes predict/sign-flipped/bayes predict/z-sparse/bayes predict/parity/bayes
-predict/erm-square/linear predict/network-narrow/lazy-0 predict/marchenko-pastur/bayes
+predict/z/bayes predict/sign/bayes predict/sign-flipped/bayes predict/sign-noise/bayes predict/z-sparse/bayes
+predict/parity/bayes predict/erm-square/linear predict/network-narrow/lazy-0 predict/marchenko-pastur/bayes
 thresholds/sign(z) thresholds/semicircle diagnose/z1*z2
 simulate/window/amp simulate/parity/bayes simulate/erm-cosine/direct simulate/erm-basis-pursuit/direct
 simulate/network/semicircle-lazy

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from solvable.channels.predictor import Predictor
 
 
+_SETTLED = 1e-11
+"""A variance at which nothing is left to learn: next to a jump, Psi is its limit up to the root of it."""
+
+
 class Posterior(NamedTuple):
     """Log evidence (n,), mean (n, r) and covariance (n, r, r) of z given each label and its omega."""
 
@@ -207,10 +211,12 @@ class Channel(abc.ABC):
         """Whether I grows without bound as V -> 0, so that perfect recovery can be a fixed point."""
         return self.deterministic
 
-    @property
+    @functools.cached_property
     def settled_entropy(self) -> float:
-        """Psi at V = 0 of labels that do not pin z down: E[log P(y|z)], zero where z fixes a discrete label."""
-        return 0.0
+        """Psi at V -> 0 of labels that do not pin z down: E[log P(y|z)], zero where z fixes a discrete label."""
+        if self.deterministic:
+            return 0.0
+        return float(self.information(_SETTLED * np.eye(self.projections)[None]).entropy[0])
 
     @property
     def deepest(self) -> float:

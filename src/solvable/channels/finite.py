@@ -6,6 +6,7 @@ Averages run over omega first; what is left is a plain sum over the labels.
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -154,10 +155,11 @@ class FlippedLabels(FiniteChannel):
     def sharp(self) -> bool:
         return self.channel.deterministic
 
-    @property
-    def settled_entropy(self) -> float:
-        # Only where the channel itself is exact is it asked for.
-        return float(-entr([self.flip, 1 - self.flip]).sum()) if self.sharp else 0.0
+    @functools.cached_property
+    def settled_entropy(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if not self.sharp:
+            return super().settled_entropy
+        return float(-entr([self.flip, 1 - self.flip]).sum())
 
     def __repr__(self) -> str:
         return f"FlippedLabels({self.channel!r}, {self.flip:g})"
@@ -202,8 +204,8 @@ class ClassMixture(FiniteChannel):
     def sharp(self) -> bool:
         return True
 
-    @property
-    def settled_entropy(self) -> float:
+    @functools.cached_property
+    def settled_entropy(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
         shape = self.landscape
         ends = np.concatenate([[-np.inf], shape.edges, [np.inf]])
         return float(-entr(self._likelihood).sum(0) @ np.diff(ndtr(ends)))

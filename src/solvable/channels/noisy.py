@@ -129,6 +129,10 @@ class NoisyChannel(ScalarChannel):
         self.noise = noise
         self.kernel = self._kernel(self._enough_nodes((0.8, 0.5, 0.2, 0.07, 0.02)))
 
+    @property
+    def settled_entropy(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return -(1 + float(np.log(2 * np.pi * self.noise))) / 2
+
     def scalar_posterior(
         self, observation: Intervals, omega: np.ndarray, V: float, evidence: bool = True
     ) -> ScalarPosterior:

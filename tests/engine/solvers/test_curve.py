@@ -15,8 +15,10 @@ from reference.equations import (
     rademacher_overlap,
     rademacher_potential,
 )
+from scipy.integrate import quad
 from toys.outputs import scalars
 
+from solvable.channels import Logit, Probit
 from solvable.core.status import Status
 from solvable.engine.sides import Overlap
 from solvable.models.index import MultiIndex
@@ -252,6 +254,39 @@ def test_a_tie_between_branches_is_not_called_converged():
 )
 def test_where_perfect_recovery_becomes_stable(model, expected):
     assert curve_of(model).gain_perfect == expected
+
+
+@pytest.mark.parametrize("noise", [0.5, 0.1])
+def test_binary_weights_of_noisy_signs_are_known_once_labels_tell_one_bit_each(noise):
+    """At q = 1 the free entropy is alpha I(y; z) - log 2, I(y; z) the capacity of a binary label in Gaussian noise."""
+
+    def told(y):
+        return np.logaddexp(0, -2 * y / noise) * np.exp(-((y - 1) ** 2) / (2 * noise)) / np.sqrt(2 * np.pi * noise)
+
+    capacity = np.log(2) - quad(told, 1 - 12 * noise**0.5, 1 + 12 * noise**0.5, epsabs=1e-12)[0]
+    solver = curve_of(MultiIndex("sign(z)", noise=noise, prior="rademacher"))
+    alphas = np.array([1.2, 2.0, 5.0])
+    best, found = solver.optimal(alphas), solver.uninformed(alphas)
+    exact = alphas * capacity - np.log(2)
+    np.testing.assert_array_equal(best.q == 1, exact > np.where(found.q == 1, -np.inf, found.free_entropy))
+    np.testing.assert_allclose(best.free_entropy[best.q == 1], exact[best.q == 1], atol=1e-5)
+    threshold = float(solver.thresholds()["information_theoretic"])
+    at = solver.uninformed(np.array([threshold])).free_entropy[0]
+    assert threshold * capacity - np.log(2) == pytest.approx(at, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [MultiIndex("z", noise=0.05).channel, Probit(0.5), Logit(2.0), MultiIndex("abs(z)", noise=0.1).channel],
+    ids=repr,
+)
+def test_labels_that_stay_random_keep_their_entropy(channel):
+    """Psi at V -> 0 is E[log P(y|z)], here by drawn labels and the evidence at a variance of nothing."""
+    rng = np.random.default_rng(0)
+    z = rng.standard_normal((4000, 1))
+    log_Z = channel.posterior(channel.observe(channel.sample(z, rng)), z, np.array([[1e-10]])).log_Z
+    scatter = np.std(log_Z) / np.sqrt(len(z))
+    assert channel.settled_entropy == pytest.approx(np.mean(log_Z), abs=4 * scatter)
 
 
 def test_many_alphas_at_once_equal_one_at_a_time():

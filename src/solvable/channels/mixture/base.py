@@ -80,9 +80,7 @@ class MixtureChannel(ScalarChannel):
 
     @functools.cached_property
     def settled_entropy(self) -> float:  # pyright: ignore[reportIncompatibleMethodOverride]
-        if self.continuous_mass > 0 or not self.sharp:
-            return 0.0
-        return float(self.scalar_information(np.array([1e-11])).entropy[0])
+        return 0.0 if self.continuous_mass > 0 else super().settled_entropy
 
     def sample(self, z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return contaminate(self.target.numpy(np.asarray(z, float)), self.components, rng)
