@@ -278,7 +278,7 @@ def test_binary_weights_of_noisy_signs_are_known_once_labels_tell_one_bit_each(n
 @pytest.mark.parametrize(
     "channel",
     [MultiIndex("z", noise=0.05).channel, Probit(0.5), Logit(2.0), MultiIndex("abs(z)", noise=0.1).channel],
-    ids=repr,
+    ids=["linear", "probit", "logit", "abs"],
 )
 def test_labels_that_stay_random_keep_their_entropy(channel):
     """Psi at V -> 0 is E[log P(y|z)], here by drawn labels and the evidence at a variance of nothing."""
