@@ -237,6 +237,18 @@ def test_free_entropy_of_binary_sign_by_quadrature():
     assert below[0] > below[1] and above[0] < above[1]
 
 
+@pytest.mark.parametrize("model", [*EVERY.values(), MultiIndex("abs(z)", noise=0.05, prior="rademacher")])
+def test_the_optimal_free_entropy_is_convex_in_alpha(model):
+    """It is the largest of functions that are linear in alpha: a branch preferred too early or too late breaks that."""
+    alpha = np.linspace(0.02, 4.0, 200)
+    points = curve_of(model).optimal(alpha)
+    assert (points.status == Status.CONVERGED).all()
+    known = np.isfinite(points.free_entropy)
+    value = points.free_entropy[known]
+    assert (value > -1e-7).all() and (np.diff(points.q) > -1e-9).all()
+    assert (np.diff(value, 2) > -1e-6).all()
+
+
 def test_a_tie_between_branches_is_not_called_converged():
     evolution = curve_of(BINARY_SIGN)
     low, high = 1.2446, 1.2448

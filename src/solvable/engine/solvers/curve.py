@@ -51,6 +51,8 @@ _TIE = 1e-8
 _NEARBY = 1e-3
 """The step in log qhat by which slopes along the curve are taken."""
 _ROUNDING = 1e-15
+_KNOWN = 1e-12
+"""Less than this left to be known is nothing: labels far out, which are not resolved, decide what is left."""
 
 
 class InformationTable(Information):
@@ -207,8 +209,11 @@ class Curve(Solver):
         last = np.searchsorted(row[order], np.arange(len(gain)), side="right") - 1
         best, runner_up = order[last], order[np.maximum(last - 1, 0)]
         tie = _TIE * np.minimum(1.0, np.maximum(qhat[best], qhat[runner_up]))  # the terms of Phi are of that order
+        V = np.where(np.isfinite(qhat), self.signal.moments(np.where(np.isfinite(qhat), qhat, 1.0))[1], 0.0)
+        differ = np.maximum(V[best], V[runner_up]) > _KNOWN  # what is known up to rounding on both is no choice
         with np.errstate(invalid="ignore"):
             close = (row[runner_up] == row[best]) & (last > 0) & (np.abs(value[best] - value[runner_up]) < tie)
+        close &= differ
         points = self._points(qhat[best], gain)
         return dataclasses.replace(points, status=np.where(close, Status.AMBIGUOUS_BRANCH, points.status))
 
@@ -302,7 +307,7 @@ class Curve(Solver):
         at_ends = np.where(qhat > 0, self.perfect_free_entropy(gain), 0.0)
         free_entropy = np.where(inner, self._free_entropy(safe, near_q[1], near_V[1], gain), at_ends)
         with np.errstate(divide="ignore", invalid="ignore"):
-            residual = np.where(inner & (q > 1e-6), np.abs(log_gain[1] - np.log(gain)), 0.0)
+            residual = np.where(inner & (q > 1e-6) & (V > _KNOWN), np.abs(log_gain[1] - np.log(gain)), 0.0)
             d_log_gain = log_gain[2] - log_gain[0]
         status = np.where(residual < 1e-8, Status.CONVERGED, Status.MAX_STEPS)
         # |dq| = |dq / d log gain| |d log I| along the curve; what q and V lack of one is the error of the signal.
