@@ -194,7 +194,7 @@ def test_the_error_of_a_flow_covers_that_of_its_steps():
     start, times = (np.array([[1e-4, 0.0], [0.0, 0.0]]), np.diag([0.3, 0.2])), np.array([20.0, 60.0, 100.0])
     path = follow(average, move, Rates(1.0), [rule], start, times)
     exact = _by_scipy(move, rule, start, times)
-    error = np.abs(path.others[0][0] - path.M) + 20 * path.tolerance * np.abs(path.M)
+    error = np.abs(path.others[0][0] - path.M) + path.slack * np.abs(path.M)
     assert np.all(np.abs(path.M - exact) <= error + 1e-12) and error.max() < 1e-3
 
 

@@ -31,8 +31,12 @@ from solvable.numerics.batches import rounded_up_to_power
 TOLERANCE = 1e-8
 SAMPLED_TOLERANCE = 3e-5
 """Relative to the overlaps, of the integration; averages at random points jump with the kinks of single points."""
-_WIDER = 30.0
-"""Times the tolerance: that of the flows which show the error."""
+_NARROWER = 30.0
+"""The tolerance over that of the flows which show the error: a wider one may take the same few steps, and show none."""
+_SAFETY = 3.0
+"""Times what other rules and narrower steps change: rules of nearly as many nodes differ by less than they are off."""
+_SAMPLED_SLACK = 20.0
+"""What flows at random points may be off, over their tolerance; there are none of narrower steps beside them."""
 _SPREAD = 2.5
 MAX_STEPS = 65_536
 STIFFEST = 3.3 * MAX_STEPS
@@ -54,7 +58,8 @@ class Averages(NamedTuple):
 class Path(NamedTuple):
     """M (k, p, r) and Q (k, p, p) at the times asked for, how each ended, and the steps taken.
 
-    `others` are paths (M, Q) that are as good, to within the error of the averages.
+    `others` are paths (M, Q) that are as good, to within the error of the averages; `slack` is what the integration may
+    be off besides, relative to the overlaps.
     """
 
     M: np.ndarray
@@ -62,7 +67,7 @@ class Path(NamedTuple):
     others: list[tuple[np.ndarray, np.ndarray]]
     status: np.ndarray
     steps: int
-    tolerance: float
+    slack: float
 
 
 Average = Callable[[Move, Rates, Any, Any, Any], Averages]
@@ -92,16 +97,16 @@ def follow(
 ) -> Path:
     """The flow from `start` = (M, Q) seen at increasing `times`, by each of the rules.
 
-    The first of the `rules` is the answer, and the others, which are coarser, say how far it may be off; of averages
-    that are exact there is a single rule, and a flow of wider steps tells. `replicas` of a random rule are averaged
-    instead, and their spread tells.
+    The first of the `rules` is the answer, and the others, which are coarser, say how far it may be off, by flows of
+    narrower steps; of averages that are exact there is a single rule, and the steps alone tell. `replicas` of a random
+    rule are averaged instead, and their spread tells.
     """
     M0, Q0 = (jnp.asarray(part) for part in start)
     numbers = jax.tree.map(jnp.asarray, rates)
     _check_pace(average, move, rates, rules[0], (M0, Q0), float(times[-1]))
     asked = [(rule, SAMPLED_TOLERANCE) for rule in rules]
     if not replicas:
-        asked = [(rules[0], TOLERANCE), *((rule, _WIDER * TOLERANCE) for rule in rules[1:] or rules)]
+        asked = [(rules[0], TOLERANCE), *((rule, TOLERANCE / _NARROWER) for rule in rules[1:] or rules)]
     # A program serves grids of about the same length: the last time is asked for again to fill them up.
     filled = jnp.asarray(np.pad(times, (0, rounded_up_to_power(len(times), 8) - len(times)), mode="edge"))
     found = [_solved(average, move, numbers, rule, M0, Q0, filled, rtol) for rule, rtol in asked]
@@ -155,8 +160,10 @@ def _judged(M: np.ndarray, Q: np.ndarray, ended: np.ndarray, steps: np.ndarray, 
         apart = [c + _SPREAD * (part - c) for c, part in zip(centre, (M, Q), strict=True)]
         others = list(zip(*apart, strict=True))
     else:
-        centre, others = (M[0], Q[0]), list(zip(M[1:], Q[1:], strict=True))
-    return Path(*centre, others, status, int(steps[0]), SAMPLED_TOLERANCE if replicas else TOLERANCE)
+        apart = [part[0] + _SAFETY * (part[1:] - part[0]) for part in (M, Q)]
+        centre, others = (M[0], Q[0]), list(zip(*apart, strict=True))
+    slack = _SAMPLED_SLACK * SAMPLED_TOLERANCE if replicas else TOLERANCE / _NARROWER
+    return Path(*centre, others, status, int(steps[0]), slack)
 
 
 FINISHED, DIVERGED, UNFINISHED = 0, 1, 2

@@ -62,7 +62,7 @@ def online(model: SequenceSingleIndex, learner: SequenceSGD, alpha: np.ndarray) 
     rates = Rates(float(learner.learning_rate))
     path = follow(_average, _ON_THE_SPHERE, rates, rules, (start[None], np.ones((1, 1))), times / _time(model, learner))
     metrics = _metrics(model, learner, rules[0], path.M[:, 0])
-    uncertainty = {name: 20 * path.tolerance * (1 + np.abs(value)) for name, value in metrics.items()}
+    uncertainty = {name: path.slack * (1 + np.abs(value)) for name, value in metrics.items()}
     for M, _ in path.others:
         for name, value in _metrics(model, learner, rules[1], M[:, 0]).items():
             uncertainty[name] = np.maximum(uncertainty[name], np.abs(value - metrics[name]))

@@ -59,7 +59,8 @@ def layerwise_spectral(model: HierarchicalTarget, learner: LayerwiseSpectral, al
     }
     uncertainty = {
         "generalization_error": error,
-        "cosine": cosine_error(explained, error),
+        # Where no feature has an outlier by either rule all overlaps are zero, not small.
+        "cosine": np.where((learned == 0) & (other == 0), _ROUNDING, cosine_error(explained, error)),
         "squared_overlap": error,
         "feature_overlap": _SAFETY * np.abs(overlaps - coarser) + _ROUNDING,
         "features_learned": np.abs(learned - other),

@@ -35,6 +35,8 @@ MOST_DEGREE = 20
 _POWERS = 150
 _NODES = 64
 _REACH = 14.0
+_ROUNDING = 1e-13
+"""Of a coefficient, relative to the root mean square of the function."""
 _ZERO = 10**-5.5
 """A coefficient below this, relative to the standard deviation, is taken for zero, as in `targets.hermite`."""
 
@@ -47,6 +49,35 @@ class Degrees:
     sigma: float
     outer: np.ndarray
     variance: float
+
+    @property
+    def _blur(self) -> float:
+        """How far a share may be off that is taken for none: by coefficients taken for zero, and by rounding."""
+        left_out = np.where(self.shares == 0, self.inner / self.sigma, 0.0)[1:]
+        size = 1 + float(self.outer[0]) ** 2 / self.variance
+        return float(left_out @ left_out) * MOST_DEGREE + _ROUNDING**2 * size
+
+    def error(self, learned: np.ndarray) -> np.ndarray:
+        """How far a sum of squares of coefficients may be off: most where it is large, least where it is zero."""
+        share = np.clip(np.asarray(learned) / self.variance, 0.0, 1.0)
+        return self.variance * (2 * np.sqrt(share * self._blur) + self._blur)
+
+    def error_of_part(self, part: np.ndarray) -> np.ndarray:
+        """The same of a share of the hidden feature's variance."""
+        return self._beyond * (part == 1) + 2 * np.sqrt(part * self._blur) + self._blur
+
+    def read_error(self, degree: float, branches: int) -> float:
+        """What `read` leaves out: powers beyond those it sums, and degrees beyond those of a whole hidden feature."""
+        rho = self.part(degree)
+        if rho == 1.0 and branches == 1:
+            return self._beyond * len(self.outer) * self.variance
+        tail = max(self.variance - float(np.sum(self.outer[1:] ** 2)), 0.0)
+        return branches * tail * (rho / branches) ** len(self.outer)
+
+    @property
+    def _beyond(self) -> float:
+        """The share of the hidden feature of degrees that are not told apart."""
+        return max(1 - float(self.shares.sum()), 0.0)
 
     def check(self) -> None:
         """Refuse functions that leave no label, or whose hidden features have a mean that grows with d."""

@@ -25,6 +25,7 @@ import numpy as np
 from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
 from solvable.core.status import Status
+from solvable.engine.cosines import cosine_error
 from solvable.engine.kernel import Kernel
 from solvable.models.depth.learners import SPECTRAL, Layerwise
 from solvable.models.depth.tree.degrees import MOST_DEGREE
@@ -34,15 +35,18 @@ DEGREES = 6
 """How far the steps of a kernel of any degree are named."""
 _SAME = 1e-9
 """How near two values of kappa are the same."""
-_ROUNDING = 1e-11
-"""The error of sums of Hermite coefficients, over the variance."""
+_SEEN = 1e-11
+"""A part of the label that explains less of its variance is none."""
+_ROUNDING = 1e-13
+"""Of a share of the label's variance that is known to be all of it, or to be none."""
 
 
 @theory(TreeTarget, Kernel, references=("ghorbani2021linearized", "mei2022generalization"))
 def kernel(model: TreeTarget, learner: Kernel, kappa: np.ndarray) -> Prediction:
     """All parts of degree below kappa are learned, up to the degree of the kernel."""
     learned = np.array([model.degrees.learned(min(_whole(k), learner.degree)) for k in kappa])
-    return _prediction(model, learned, _ambiguous(kappa, map(float, _jumps(model, learner.degree))))
+    status = _ambiguous(kappa, map(float, _jumps(model, learner.degree)))
+    return _prediction(model, learned, model.degrees.error(learned), status)
 
 
 @theory(TreeTarget, Layerwise, references=("dandi2025computational",))
@@ -56,11 +60,14 @@ def layerwise(model: TreeTarget, learner: Layerwise, kappa: np.ndarray) -> Predi
     alone = degrees.shares[1] > 0 and degrees.second_power == 2
     status = np.where(alone & (kappa > 1) & (kappa <= first), int(Status.OUT_OF_DOMAIN), status)
     if learner.layers == 1:
-        return _prediction(model, np.array([degrees.learned(q) for q in Q]), status, found)
+        learned = np.array([degrees.learned(q) for q in Q])
+        return _prediction(model, learned, degrees.error(learned), status, found)
     found["second_layer"] = np.array([degrees.part(q) for q in Q])
     mixed = degrees.second_power * degrees.lowest <= Q
     status = np.where(mixed, int(Status.OUT_OF_DOMAIN), status)
-    return _prediction(model, np.array([degrees.read(q, model.branches) for q in Q]), status, found)
+    learned = np.array([degrees.read(q, model.branches) for q in Q])
+    error = degrees.error(learned) + np.array([degrees.read_error(q, model.branches) for q in Q])
+    return _prediction(model, learned, error, status, found)
 
 
 def first_layer(model: TreeTarget) -> float:
@@ -117,7 +124,7 @@ def _jumps(model: TreeTarget, degree: float) -> list[int]:
     """The degrees that explain a part of the label, up to that of the learner."""
     top = int(min(degree, MOST_DEGREE))
     learned = [model.degrees.learned(q) for q in range(top + 1)]
-    return [q for q in range(1, top + 1) if learned[q] - learned[q - 1] > _ROUNDING * model.degrees.variance]
+    return [q for q in range(1, top + 1) if learned[q] - learned[q - 1] > _SEEN * model.degrees.variance]
 
 
 def _whole(kappa: float) -> int:
@@ -132,17 +139,29 @@ def _ambiguous(kappa: np.ndarray, steps) -> np.ndarray:
 
 
 def _prediction(
-    model: TreeTarget, learned: np.ndarray, status: np.ndarray, found: dict[str, np.ndarray] | None = None
+    model: TreeTarget,
+    learned: np.ndarray,
+    error: np.ndarray,
+    status: np.ndarray,
+    found: dict[str, np.ndarray] | None = None,
 ) -> Prediction:
+    """The metrics where so much of the label's variance is learned, known to within `error`."""
     variance = model.degrees.variance
-    share = np.clip(learned / variance, 0.0, 1.0)
+    share, of_share = np.clip(learned / variance, 0.0, 1.0), error / variance
     metrics = {
         "generalization_error": np.maximum(variance - learned, 0.0),
         "cosine": np.sqrt(share),
         "squared_overlap": share,
     }
+    uncertainty = {
+        "generalization_error": error + _ROUNDING * variance,
+        "cosine": cosine_error(share, of_share) + _ROUNDING,
+        "squared_overlap": of_share + _ROUNDING,
+    }
     metrics |= found or {}
-    error = {name: np.full(len(learned), _ROUNDING) for name in metrics}
-    error["generalization_error"] *= variance
-    error["cosine"] = np.sqrt(share + _ROUNDING) - np.sqrt(share) + _ROUNDING
-    return Prediction(metrics, status=status, uncertainty=error)
+    exact = np.zeros(len(learned))  # a first layer is found or not
+    uncertainty |= {
+        name: exact if name == "first_layer" else model.degrees.error_of_part(value)
+        for name, value in (found or {}).items()
+    }
+    return Prediction(metrics, status=status, uncertainty=uncertainty)

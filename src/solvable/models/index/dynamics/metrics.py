@@ -38,6 +38,8 @@ _SETS, _POWER = 8, 13
 """Independent scramblings of 2^13 Sobol points each."""
 _WIDE = 1.4
 """Points are spread wider in z by this factor, and weighted: the square of a polynomial label lives in the tails."""
+_OF_RULES = 3.0
+"""Times what a coarser rule changes, which may have nearly as many nodes."""
 _SAFETY = 4.0
 """Standard errors of the mean of eight that the uncertainty is: beyond it lies one in two hundred."""
 
@@ -121,7 +123,7 @@ def _of_one_neuron(target: Target, student: Student, M: np.ndarray, Q: np.ndarra
         with jax.enable_x64(True):
             rules = neuron_rules(target, 0.0, Move(student), Rates(0.0))
         fine, coarse = label_errors(student, rules, M[finite], Q[finite])
-        found[finite] = np.stack([fine, np.abs(fine - coarse) + 1e-13 * np.maximum(1.0, fine)], axis=1)
+        found[finite] = np.stack([fine, _OF_RULES * np.abs(fine - coarse) + 1e-13 * np.maximum(1.0, fine)], axis=1)
     return found
 
 

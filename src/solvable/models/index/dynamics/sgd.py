@@ -80,8 +80,11 @@ def online(model: MultiIndex, learner: OnlineSGD, alpha: np.ndarray) -> Predicti
     path = path_of(model, learner, times)
     student = learner.student
     metrics = metrics_of(model, student, path.M, path.Q)
-    slack = 1 + 20 * path.tolerance  # of the integration
-    others = [*path.others, (slack * path.M, slack * path.Q)]
+    slack = 1 + path.slack
+    # Neurons on the sphere keep their norm, and where M and Q move together a difference of labels hardly does.
+    others = [*path.others, (slack * path.M, path.Q)]
+    if not learner.spherical:
+        others.append((slack * path.M, slack * path.Q))
     uncertainty = uncertainty_of(model, student, path.M, path.Q, others)
     return Prediction(
         metrics={name: value[where] for name, value in metrics.items()},
