@@ -189,8 +189,8 @@ class GenericChannel(LevelSetAverages):
 
     @property
     def row_resolution(self) -> float:
-        """The smallest eigenvalue of V at which `posterior` is right: tiny where labels are locally smooth in z."""
-        return self._rows.resolution if self.discrete else 1e-6
+        """The smallest eigenvalue of V at which `posterior` is right."""
+        return 1e-6
 
     def observe(self, y: np.ndarray) -> Any:
         return self._rows.observe(np.asarray(y, float))

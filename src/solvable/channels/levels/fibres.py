@@ -117,7 +117,23 @@ def fibres(surface: Surface, axis: int, step: float, radius: float) -> Fibres:
     uniform = np.arange(-_REACH, _REACH + _CELL / 2, _CELL) + 0.381966 * _CELL
     near = np.min(np.abs(uniform[:, None] - planes), axis=1, initial=np.inf) < 0.2 * _CELL
     t = np.sort(np.concatenate([uniform[~near], planes - _BESIDE, planes + _BESIDE]))
-    t = np.broadcast_to(t, (len(base), len(t)))
+    return monotone(surface, axis, base, weight, np.broadcast_to(t, (len(base), len(t))))
+
+
+def stretches(surface: Surface, axis: int, base: np.ndarray, weight: np.ndarray, low, high, cells: int) -> Fibres:
+    """Lines from `low` to `high` (K,) along `axis`, each cut into as many `cells` of one length and at its breaks."""
+    t = low[:, None] + (high - low)[:, None] * np.linspace(0, 1, cells + 1)
+    sides = np.concatenate([surface.planes[axis] - _BESIDE, surface.planes[axis] + _BESIDE])
+    # What lies beyond the ends becomes repeated nodes, which are no cells.
+    return monotone(surface, axis, base, weight, np.sort(np.concatenate([t, _clipped(sides, low, high)], 1), 1))
+
+
+def _clipped(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    return np.clip(np.broadcast_to(x, (len(low), len(x))), low[:, None], high[:, None])
+
+
+def monotone(surface: Surface, axis: int, base: np.ndarray, weight: np.ndarray, t: np.ndarray) -> Fibres:
+    """Lines with nodes `t` (K, n), both sides of the break planes among them, cut into cells on which g is monotone."""
     draft = Fibres(axis, base, weight, t, np.zeros(t.shape), np.zeros((len(t), t.shape[1] - 1), bool))
     t = _with_breaks(surface, draft)
     g = draft.values(surface.function, t)

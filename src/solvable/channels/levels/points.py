@@ -26,6 +26,7 @@ from solvable.numerics.threads import each
 _POWER = 3
 _HANDOVER = 0.35
 _STEPS = 60
+_NEAR_ACCURACY, _NEAR_SHARE = 1e-10, 3e-4
 _SAME = 1e-9
 _MOST_CROSSINGS = 400_000
 
@@ -84,31 +85,87 @@ def level_points(
         some = np.array_split(y, min(count, len(y)))
         return joined(*(level_points(surface, grids, labels, radius, accuracy, least) for labels in some))
     r = surface.projections
-    parts = each(lambda grid: _on_axis(surface, grid, y, radius, accuracy, least), grids)
+
+    def on_axis(grid: Fibres) -> tuple[np.ndarray, ...]:
+        return _on_axis(surface, grid, _crossings(grid, y), y, accuracy, least, radius)
+
+    parts = each(on_axis, grids)
     z, gradient, weight, label = (np.concatenate([part[k] for part in parts]) for k in range(4))
     return PointSets.gathered(z.reshape(-1, r), weight, gradient.reshape(-1, r), label, len(y))
 
 
+def level_points_of_rows(
+    surface: Surface, grids: list[Fibres], rows: list[np.ndarray], y: np.ndarray, scale: np.ndarray, noise: float
+) -> PointSets:
+    """The level sets {g = y} of labels with lines of their own: `rows` tells for each grid whose lines they are.
+
+    The partition of unity is that of coordinates in units of `scale` (r,), and of the noise of the label: it has lines
+    along itself, whose share is `share_of_noise`.
+    """
+
+    def on_axis(grid: Fibres, row: np.ndarray) -> tuple[np.ndarray, ...]:
+        line, cell = np.nonzero(grid.sound & _between(grid, y[row][:, None]))
+        return _on_axis(
+            surface, grid, (line, cell, row[line]), y, _NEAR_ACCURACY, _NEAR_SHARE, scale=scale, noise=noise
+        )
+
+    parts = [on_axis(grid, row) for grid, row in zip(grids, rows, strict=True)]
+    z, gradient, weight, label = (np.concatenate([part[k] for part in parts]) for k in range(4))
+    return PointSets.gathered(z, weight, gradient, label, len(y))
+
+
+def _between(grid: Fibres, y: np.ndarray) -> np.ndarray:
+    """Whether y is between the values at the ends of a cell; half-open, so that a node is counted once."""
+    a, b = grid.g[:, :-1], grid.g[:, 1:]
+    return (np.minimum(a, b) <= y) & (y < np.maximum(a, b))
+
+
 def _on_axis(
-    surface: Surface, grid: Fibres, y: np.ndarray, radius: float, accuracy: float, least: float
+    surface: Surface,
+    grid: Fibres,
+    crossings: tuple[np.ndarray, ...],
+    y: np.ndarray,
+    accuracy: float,
+    least: float,
+    radius: float = np.inf,
+    scale: np.ndarray | None = None,
+    noise: float = 0.0,
 ) -> tuple[np.ndarray, ...]:
-    line, cell, label = _crossings(grid, y)
+    line, cell, label = crossings
     t, value = _roots(surface, grid, line, cell, y[label], accuracy)
     z = grid.points(line, t)
     found = (np.abs(value - y[label]) < 1e-5 * (1 + np.abs(y[label]))) & (np.sum(z**2, 1) <= radius**2)
     z, line, label = z[found], line[found], label[found]
     gradient = surface.gradient(z)
-    squared = gradient**2
-    normal = squared / np.maximum(squared.sum(1, keepdims=True), 1e-300)
-    share = normal**_POWER * np.stack([_away(z[:, i], planes) for i, planes in enumerate(surface.planes)], 1)
-    total = share.sum(1)
-    weight = grid.weight[line] * share[:, grid.axis] / np.maximum(total * np.sqrt(squared[:, grid.axis]), 1e-300)
+    share, total, squared = _shares(surface, z, gradient, scale, noise)
+    steepness = np.abs(gradient[:, grid.axis])
+    weight = grid.weight[line] * share[:, grid.axis] / np.maximum(total * steepness, 1e-300)
     # On a break plane every share may vanish: the line that found the point keeps it.
     alone = total <= 1e-12
-    plain = grid.weight[line] * np.sqrt(squared[:, grid.axis]) / np.maximum(squared.sum(1), 1e-300)
+    plain = grid.weight[line] * squared[:, grid.axis] / np.maximum(squared.sum(1) * steepness, 1e-300)
     weight = np.where(alone, plain, weight)
     good = np.isfinite(weight) & (weight > 0) & (alone | (share[:, grid.axis] >= least * total))
     return z[good], gradient[good], weight[good], label[good]
+
+
+def _shares(
+    surface: Surface, z: np.ndarray, gradient: np.ndarray, scale: np.ndarray | None, noise: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """p_j of each axis, up to their total, which is given with that of the noise, and the squared slopes."""
+    r = surface.projections
+    widths = np.full(r, _HANDOVER) if scale is None else np.minimum(scale, _HANDOVER)
+    squared = gradient**2 if scale is None else (gradient * scale) ** 2
+    normal = squared / np.maximum(squared.sum(1, keepdims=True) + noise, 1e-300)
+    away = [_away(z[:, i], planes, width) for i, (planes, width) in enumerate(zip(surface.planes, widths, strict=True))]
+    share = normal**_POWER * np.stack(away, 1)
+    along_noise = (noise / np.maximum(squared.sum(1) + noise, 1e-300)) ** _POWER
+    return share, share.sum(1) + along_noise, squared
+
+
+def share_of_noise(surface: Surface, z: np.ndarray, scale: np.ndarray, noise: float) -> np.ndarray:
+    """The share of lines along the noise of the label at points z, which meet y = g(z) + noise once each."""
+    share, total, _ = _shares(surface, z, surface.gradient(z), scale, noise)
+    return np.where(total > 0, (total - share.sum(1)) / np.maximum(total, 1e-300), 1.0)
 
 
 def _crossings(grid: Fibres, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -146,11 +203,11 @@ def _roots(surface: Surface, grid: Fibres, line, cell, y, accuracy) -> tuple[np.
     return found.x, found.value + y
 
 
-def _away(coordinate: np.ndarray, planes: np.ndarray) -> np.ndarray:
-    """A smooth factor that vanishes on the break planes and is 1 away from them."""
+def _away(coordinate: np.ndarray, planes: np.ndarray, width: float) -> np.ndarray:
+    """A smooth factor that vanishes on the break planes and is 1 further than `width` away from them."""
     factor = np.ones(len(coordinate))
     for c in planes:
-        factor *= -(np.expm1(-(((coordinate - c) / _HANDOVER) ** 2)) ** 3)
+        factor *= -(np.expm1(-(((coordinate - c) / width) ** 2)) ** 3)
     return factor
 
 

@@ -4,9 +4,9 @@ The points depend on the label only, so they are found once; at each omega and V
 with weights w_k N(z_k; omega, V). With noise the points are a fixed grid weighted by N(y - g(z_k); noise) as long as
 that resolves the noise, and otherwise the level sets of three labels around y, a Gauss-Hermite rule in the noise.
 
-Where V is narrower than the points resolve in all directions, g is linear over the posterior, which is then Gaussian:
-the mean solves z = omega + V n (y - g(z) - n.(omega - z)) / s with n = grad g(z), s = n^T V n + noise, and
-Cov = V - V n n^T V / s.
+Where V is narrower than these points resolve, points are looked for near each omega (`near`). Where g is
+linear over N(omega, V), without a kink or jump in reach, the posterior is Gaussian: its mean solves
+z = omega + V n (y - g(z) - n.(omega - z)) / s with n = grad g(z), s = n^T V n + noise, and Cov = V - V n n^T V / s.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ import numpy as np
 
 from solvable.channels.levels.fibres import Fibres, coordinate_rule, fibres, tensor_rule
 from solvable.channels.levels.labels import Resolution, flat_sets
-from solvable.channels.levels.points import PointSets, level_points
+from solvable.channels.levels.near import (
+    Box,
+    NearPoints,
+    bent,
+    breaks_in_reach,
+    near_flat_sets,
+    near_level_sets,
+    near_noisy_sets,
+    resolvable,
+)
+from solvable.channels.levels.points import PointSets, joined, level_points
 from solvable.channels.levels.surface import Surface
 from solvable.numerics.blas import single_thread
 from solvable.numerics.threads import each
@@ -27,7 +37,6 @@ _STEP = {1: 0.5, 2: 0.16, 3: 0.5, 4: 0.9}
 _RADIUS = {1: 7.0, 2: 6.0, 3: 5.4, 4: 5.0}
 _MOST_NODES = {1: 4_000, 2: 12_000, 3: 30_000, 4: 30_000}
 _LAYERS = {1: 16, 2: 8, 3: 5, 4: 4}
-_ALL_NARROW = 2.0
 _ACCURACY = 1e-6
 _LEAST_SHARE = 3e-4
 _STEEP = {1: 0.97, 2: 0.97, 3: 0.8, 4: 0.8}
@@ -39,12 +48,16 @@ _HERMITE = np.array([-np.sqrt(3.0), 0.0, np.sqrt(3.0)]), np.array([1 / 6, 2 / 3,
 
 @dataclasses.dataclass(frozen=True)
 class Observation:
-    """Labels `y`; `sets`, the points of the rows `own` that have their own; `atom`, that of each other row (or -1)."""
+    """Labels `y`; `sets`, the points of the rows `own` that have their own; `atom`, that of each other row (or -1).
+
+    `near` are the points of narrow posteriors: it remembers those of the last omega.
+    """
 
     y: np.ndarray
     own: np.ndarray
     sets: PointSets | None
     atom: np.ndarray
+    near: NearPoints
 
 
 class RowPosterior:
@@ -86,11 +99,12 @@ class RowPosterior:
         none = np.full(len(y), -1)
         if self._noise > 0:
             if self._nodes is not None or self._surface.discrete:
-                return Observation(y, np.zeros(0, int), None, none)
+                return Observation(y, np.zeros(0, int), None, none, self._near(y, none))
             labels = (y[:, None] + np.sqrt(self._noise) * _HERMITE[0]).ravel()
             sets = level_points(self._surface, self._grids, labels, _RADIUS[self._r], _ACCURACY, _LEAST_SHARE)
             weight = sets.weight * np.repeat(np.tile(_HERMITE[1], len(y)), np.diff(sets.start))
-            return Observation(y, np.arange(len(y)), PointSets(sets.z, weight, sets.gradient, sets.start[::3]), none)
+            sets = PointSets(sets.z, weight, sets.gradient, sets.start[::3])
+            return Observation(y, np.arange(len(y)), sets, none, self._near(y, none))
         atoms = self._surface.atoms
         atom = none
         if len(atoms):
@@ -102,41 +116,81 @@ class RowPosterior:
             if len(own)
             else None
         )
-        return Observation(y, own, sets, atom)
+        return Observation(y, own, sets, atom, self._near(y, atom))
+
+    def _near(self, y: np.ndarray, atom: np.ndarray) -> NearPoints:
+        """The points of narrow posteriors: of level sets, or nodes where labels are flat or noise is wide enough."""
+
+        def search(rows: np.ndarray, box: Box) -> PointSets:
+            if self._noise > 0:
+                return near_noisy_sets(self._surface, y[rows], self._noise, box)
+            flat = (atom[rows] >= 0) | self._surface.discrete
+            curved, filled = np.nonzero(~flat)[0], np.nonzero(flat)[0]
+            if not len(filled):
+                return near_level_sets(self._surface, y[rows], box)
+            found = near_flat_sets(self._surface, y[rows[filled]], box.of(filled))
+            if not len(curved):
+                return found
+            both = joined(near_level_sets(self._surface, y[rows[curved]], box.of(curved)), found)
+            return both.chosen(np.argsort(np.concatenate([curved, filled])))
+
+        return NearPoints(search, len(y), self._r)
 
     def posterior(self, seen: Observation, omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
         """log Z (n,), mean (n, r), covariance (n, r, r).
 
-        Where some directions are too narrow and others are not, g and its derivative are those at a V widened to the
-        resolution: a label says a little less than it could, and never more.
+        Where V is narrower than points near omega resolve, or none of a label is in their reach, g and its derivative
+        are those at a V widened to the resolution: a label says a little less than it could, and never more.
         """
-        v, u = np.linalg.eigh(V)
-        # Next to a jump or a kink g is not linear over a posterior that the points just resolve.
-        broken = any(len(planes) for planes in self._surface.planes)
-        all_narrow = v[-1] < (1.0 if broken else _ALL_NARROW) * self.resolution
-        if v[0] >= self.resolution or all_narrow or self._surface.discrete:
-            return self._posterior(seen, omega, V)
-        wide = (u * np.maximum(v, self.resolution)) @ u.T
-        log_Z, mean, covariance = self._posterior(seen, omega, wide)
-        back = V @ np.linalg.inv(wide)
-        return log_Z, omega + (mean - omega) @ back.T, V - back @ (wide - covariance) @ back.T
+        if np.linalg.eigvalsh(V)[0] >= self.resolution:
+            return self._widely(seen, omega, V)
+        log_Z, mean, covariance = self._narrowly(seen, omega, V)
+        lost = np.nonzero(~np.isfinite(log_Z))[0]
+        if len(lost):
+            v, u = np.linalg.eigh(V)
+            wide = (u * np.maximum(v, self.resolution)) @ u.T
+            found = _narrowed(self._widely(seen, omega, wide), omega, V, wide)
+            for part, other in zip((log_Z, mean, covariance), found, strict=True):
+                part[lost] = other[lost]
+        return log_Z, mean, covariance
 
-    def _posterior(self, seen: Observation, omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
+    def _narrowly(self, seen: Observation, omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The posterior for a narrow V; log Z is -inf where no point of the label is near omega."""
+        n = len(seen.y)
+        log_Z, mean, covariance = np.full(n, -np.inf), np.array(omega, float), np.empty((n, self._r, self._r))
+        covariance[:] = V
+        flat = (seen.atom >= 0) | self._surface.discrete
+        near = breaks_in_reach(self._surface, omega, V)
+        near |= ~flat & bent(self._surface, omega, V, self._noise)
+        plain = np.nonzero(~near & ~flat)[0]
+        log_Z[plain], mean[plain], covariance[plain] = self._linear(seen.y[plain], omega[plain], V)
+        # Within a flat piece a posterior is the prior.
+        inside = np.nonzero(~near & flat)[0]
+        log_Z[inside] = self._flat_evidence(seen.y[inside], omega[inside])
+        rows = np.nonzero(near)[0]
+        if len(rows):
+            wide = resolvable(V)
+            found = _ragged(seen.near.points(rows, omega[rows], wide), omega[rows], wide)
+            log_Z[rows], mean[rows], covariance[rows] = _narrowed(found, omega[rows], V, wide)
+        return log_Z, mean, covariance
+
+    def _flat_evidence(self, y: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        excess = self._surface.function(omega) - y
+        if self._noise > 0:
+            return -(excess**2) / (2 * self._noise) - 0.5 * np.log(2 * np.pi * self._noise)
+        return np.where(np.abs(excess) <= 1e-9 * (1 + np.abs(y)), 0.0, -np.inf)
+
+    def _widely(self, seen: Observation, omega: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The posterior from the points of whole level sets, for a V that they resolve."""
         n = len(seen.y)
         log_Z, mean = np.zeros(n), np.array(omega, float)
         covariance = np.broadcast_to(V, (n, self._r, self._r)).copy()
-        narrow = np.linalg.eigvalsh(V)[0] < self.resolution * (1 - 1e-9)
-        if narrow and not self._surface.discrete:
-            rows = np.nonzero(seen.atom < 0)[0]
-            log_Z[rows], mean[rows], covariance[rows] = self._linear(seen.y[rows], omega[rows], V)
-        elif self._noise > 0 and seen.sets is None:
+        if self._noise > 0 and seen.sets is None:
             log_Z, mean, covariance = self._on_grid(seen.y, omega, V)
         elif seen.sets is not None:
             rows = seen.own
             log_Z[rows], mean[rows], covariance[rows] = _ragged(seen.sets, omega[rows], V)
-        # Within a flat piece a narrow posterior is the prior: only points near its boundary would say more.
-        flat = self._noise == 0 and (self._surface.discrete or not narrow)
-        for k in range(len(self._surface.atoms)) if flat else ():
+        for k in range(len(self._surface.atoms)) if self._noise == 0 else ():
             rows = np.nonzero(seen.atom == k)[0]
             if len(rows):
                 here = slice(self._flat.start[k], self._flat.start[k + 1])
@@ -177,6 +231,15 @@ class RowPosterior:
         covariance = V - Vn[:, :, None] * Vn[:, None, :] / s[:, None, None]
         log_Z = -0.5 * residual**2 / s - 0.5 * np.log(2 * np.pi * s)
         return log_Z, z, covariance
+
+
+def _narrowed(
+    found: tuple[np.ndarray, ...], omega: np.ndarray, V: np.ndarray, wide: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """log Z, mean and covariance for V whose g and its derivative are those found for a wider one."""
+    log_Z, mean, covariance = found
+    back = V @ np.linalg.inv(wide)
+    return log_Z, omega + (mean - omega) @ back.T, V - back @ (wide - covariance) @ back.T
 
 
 def _quadratic(z: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

@@ -59,6 +59,12 @@ class Surface:
             return (ahead - behind) / (2 * _STEP)
 
     @functools.cached_property
+    def climbed(self) -> tuple[int, ...]:
+        """The axes along which g is not piecewise constant: lines along the others meet no level set."""
+        z = np.random.default_rng(5).standard_normal((8192, self.projections))
+        return tuple(np.nonzero(np.any(np.nan_to_num(self.gradient(z)) != 0, axis=0))[0].tolist())
+
+    @functools.cached_property
     def curved_breaks(self) -> tuple[Function, ...]:
         """The break functions that depend on more than one coordinate."""
         z = np.random.default_rng(3).standard_normal((64, self.projections))
