@@ -93,11 +93,15 @@ class OrderedPairs:
     r"""An operator on the entries of a d x d matrix S: the scores of each token a of `X` (n, T, d),
 
     $\sum_b P_{kb} (x_a^T S x_b - \delta_{ab} \mathrm{Tr}\, S)$ with orthonormal rows P (`basis`, k x T), divided by the
-    norms of their features. The trace is taken off because a mean feature would stand out of the noise.
+    norms of their features. The trace is taken off because a mean feature would stand out of the noise. With `varying`
+    false the norms are said to be d, those of large d, for labels that are not linear in the measurements.
     """
 
-    def __init__(self, X: np.ndarray, basis: np.ndarray):
+    def __init__(self, X: np.ndarray, basis: np.ndarray, varying: bool = True):
         self.X, self.basis, self._keys = X, basis, np.matmul(basis, X)
+        if not varying:
+            self.norms = np.full((*X.shape[:2], len(basis)), float(X.shape[2]))
+            return
         squares = np.einsum("nad,nad->na", X, X), np.einsum("nkd,nkd->nk", self._keys, self._keys)
         products = np.matmul(X, self._keys.transpose(0, 2, 1))
         share = basis.T
