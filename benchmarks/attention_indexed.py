@@ -1,8 +1,9 @@
 """Attention-indexed models: a step of message passing as a multiple of its bare parts, and warm predictions.
 
 The bare parts are the two products of all tokens with a d x d matrix, those with the other tokens of a sample, and one
-eigendecomposition. Parts are timed in turn and the median ratio of neighbouring blocks is reported. Run it with one
-BLAS thread (OPENBLAS_NUM_THREADS=1).
+eigendecomposition, of a matrix of full rank like that which a step denoises. Parts are timed in turn and the median
+ratio of neighbouring blocks is reported; a block of steps is long enough for the report at the end of a run not to
+count. Run it with one BLAS thread (OPENBLAS_NUM_THREADS=1).
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ import numpy as np
 import solvable as sv
 from solvable.engine.amp import amp
 
-STEPS = 5
+STEPS = 20
 BLOCKS = 7
+CASES = ((100, 2, "softmax", 0.1), (100, 3, "softmax", 0.04), (100, 2, "hardmax", 0.4), (200, 2, "softmax", 0.1))
 
 
-def measure(d: int = 150, tokens: int = 2, alpha: float = 0.1) -> dict[str, float]:
-    """Milliseconds of the bare parts and of a step of message passing on softmax labels, and the median ratio."""
-    model = sv.AttentionIndexed(0.5, tokens)
+def measure(d: int = 150, tokens: int = 2, output: str = "softmax", alpha: float = 0.1) -> dict[str, float]:
+    """Milliseconds of the bare parts and of a step of message passing, and the median ratio."""
+    model = sv.AttentionIndexed(0.5, tokens, output)
     data = model.sample(np.random.default_rng(0), d, alpha=alpha)
     instance = model.instance(data)
-    X, S = data.X, data.truth
+    noise = np.random.default_rng(3).standard_normal((d, d))
+    X, S = data.X, data.truth + (noise + noise.T) / np.sqrt(2 * d)
     n = len(X)
     rows = X.reshape(n * tokens, d)
     G = np.random.default_rng(1).standard_normal((n, tokens, tokens))
@@ -76,10 +79,11 @@ def _seconds(function) -> float:
 
 
 if __name__ == "__main__":
-    for d in (100, 200):
-        found = measure(d)
+    for d, tokens, output, alpha in CASES:
+        found = measure(d, tokens, output, alpha)
         print(
-            f"d = {d}: bare {found['bare_ms']:.1f} ms, one step {found['step_ms']:.1f} ms: {found['step_ratio']:.2f} x"
+            f"{output}, T = {tokens}, d = {d}: bare {found['bare_ms']:.1f} ms, one step {found['step_ms']:.1f} ms: "
+            f"{found['step_ratio']:.2f} x"
         )
     for name, milliseconds in predictions().items():
         print(f"{name}: {milliseconds:.1f} ms")

@@ -276,6 +276,8 @@ class PackedFeatures:
         d = features.size
         self._place = np.triu_indices(d)
         self._weight = np.where(self._place[0] == self._place[1], 1.0, np.sqrt(2.0))
+        self._packed = np.empty((d, d), int)
+        self._packed[self._place] = self._packed.T[self._place] = np.arange(len(self._weight))
         self.norms = features.norms()[:, None]
 
     @property
@@ -310,7 +312,4 @@ class PackedFeatures:
 
     def matrix(self, signal: np.ndarray) -> np.ndarray:
         """The symmetric matrix of a column, (N,) or (N, 1)."""
-        S = np.empty((self.size, self.size))
-        S[self._place] = np.ravel(signal) / self._weight
-        S.T[self._place] = S[self._place]
-        return S
+        return (np.ravel(signal) / self._weight)[self._packed]

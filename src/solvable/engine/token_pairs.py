@@ -36,6 +36,11 @@ class TokenPairs:
         T = X.shape[1]
         self._first, self._second, self._scale = pairs(T)
         self.basis = np.eye(len(self._first)) if basis is None else basis
+        # What each of the T^2 scores counts in the measurements, half of it for either order of two tokens.
+        shares = np.zeros((T, T, len(self.basis)))
+        shares[self._first, self._second] = (self.basis / self._scale).T / 2
+        self._shares = (shares + shares.transpose(1, 0, 2)).reshape(T * T, -1) / np.sqrt(self.size)
+        self._traces = self._shares[:: T + 1].sum(axis=0)
 
     @property
     def samples(self) -> int:
@@ -49,22 +54,17 @@ class TokenPairs:
         """The measurements of a symmetric S (d x d), all samples one after the other."""
         n, T, d = self.X.shape
         products = (self.X.reshape(n * T, d) @ S).reshape(n, T, d)
-        scores = np.matmul(products, self.X.transpose(0, 2, 1))
-        scores[:, np.arange(T), np.arange(T)] -= np.trace(S)
-        measured = scores[:, self._first, self._second] / (np.sqrt(d) * self._scale)
-        return (measured @ self.basis.T).ravel()
+        scores = np.matmul(products, self.X.transpose(0, 2, 1)).reshape(n, T * T)
+        return (scores @ self._shares - np.trace(S) * self._traces).ravel()
 
     def adjoint(self, g: np.ndarray) -> np.ndarray:
         """The sum of all features times g, d x d: that of $X^T G X$ over samples, G (T x T) made of g."""
         n, T, d = self.X.shape
-        weights = g.reshape(n, -1) @ self.basis / self._scale
-        G = np.zeros((n, T, T))
-        G[:, self._first, self._second] = weights / 2
-        G += G.transpose(0, 2, 1)
-        tokens = self.X.reshape(n * T, d)
-        total = tokens.T @ np.matmul(G, self.X).reshape(n * T, d)
-        total.flat[:: d + 1] -= np.trace(G, axis1=1, axis2=2).sum()
-        return (total + total.T) / (2 * np.sqrt(d))
+        weights = g.reshape(n, -1)
+        G = (weights @ self._shares.T).reshape(n, T, T)
+        total = self.X.reshape(n * T, d).T @ np.matmul(G, self.X).reshape(n * T, d)
+        total.flat[:: d + 1] -= weights.sum(axis=0) @ self._traces
+        return (total + total.T) / 2
 
     @functools.cached_property
     def _norms(self) -> np.ndarray:
@@ -93,11 +93,15 @@ class OrderedPairs:
     r"""An operator on the entries of a d x d matrix S: the scores of each token a of `X` (n, T, d),
 
     $\sum_b P_{kb} (x_a^T S x_b - \delta_{ab} \mathrm{Tr}\, S)$ with orthonormal rows P (`basis`, k x T), divided by the
-    norms of their features. The trace is taken off because a mean feature would stand out of the noise.
+    norms of their features. The trace is taken off because a mean feature would stand out of the noise. With `varying`
+    false the norms are said to be d, those of large d, for labels that are not linear in the measurements.
     """
 
-    def __init__(self, X: np.ndarray, basis: np.ndarray):
+    def __init__(self, X: np.ndarray, basis: np.ndarray, varying: bool = True):
         self.X, self.basis, self._keys = X, basis, np.matmul(basis, X)
+        if not varying:
+            self.norms = np.full((*X.shape[:2], len(basis)), float(X.shape[2]))
+            return
         squares = np.einsum("nad,nad->na", X, X), np.einsum("nkd,nkd->nk", self._keys, self._keys)
         products = np.matmul(X, self._keys.transpose(0, 2, 1))
         share = basis.T

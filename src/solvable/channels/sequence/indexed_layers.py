@@ -31,6 +31,8 @@ from solvable.numerics.batches import in_batches
 from solvable.numerics.subspaces import complement
 
 _ROWS = 64
+_DRAWN, _FINEST = 1e-3, 1e-6
+"""The smallest V that weighted draws, and runs, resolve, and that of the trapezoidal rule."""
 
 
 @functools.cache
@@ -99,6 +101,15 @@ class IndexedLayersChannel(SequenceChannel):
     @property
     def weighted(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return drawn((self.layers - 1) * self.tokens)
+
+    @property
+    def resolution(self) -> float:
+        """Where labels pin all layers the trapezoidal rule is as good at any scale; weighted draws are not."""
+        return _DRAWN if self.weighted else _FINEST
+
+    @property
+    def row_resolution(self) -> float:
+        return _DRAWN
 
     @property
     def mirrored(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -143,7 +143,7 @@ class EigenvalueDenoiser:
         # An edge is sqrt(D) d^(-2/3) wide. Inside the bulk the slope is about variance / (variance + D), to which
         # smoothing adds width / sqrt(D): it must stay a small part of it.
         width = _EDGE * d ** (-2 / 3) * np.sqrt(D) * self._variance / (self._variance + D)
-        found = shrink(self._law, D, eigenvalues + self._mean, width)
+        found = float64(shrink)(self._law, D, eigenvalues + self._mean, width)
         shrunk = np.asarray(found.values) - self._mean
         estimate = self._scale * self._operator.vector((vectors * shrunk) @ vectors.T)
         return SignalStep(estimate, np.full((1, 1), float(found.divergence) / (N * A)), np.full((1, 1), A))

@@ -6,8 +6,10 @@ With V = diag(V_1, .., V_r) and the information I(V) of a label the fixed points
 
 Where I(V) is diagonal for diagonal V, that is all of state evolution; otherwise it leaves out that the noises of the
 unknowns are correlated, an approximation (`exact`). It is solved in $x_l = \log\hat q_l$ by the secants of the last
-steps, from V = 1 for what message passing reaches, and from V near 0 for what else there may be; of two the one of
-larger free entropy is optimal, $\phi = \sum_l [potential_l - \hat q_l q_l/2] + gain (\Psi(V) - \Psi(1))$.
+steps, from V = 1 for what message passing reaches, and from V near 0 for what else there may be. Where exact knowledge
+is stable and V has become small the iteration goes on to V = 0, like a power of a number below one, and is not followed
+all the way. Of two ends the one of larger free entropy is optimal,
+$\phi = \sum_l [potential_l - \hat q_l q_l/2] + gain (\Psi(V) - \Psi(1))$.
 """
 
 from __future__ import annotations
@@ -33,6 +35,9 @@ _STRIDE = 1.5
 _SHIFT = 0.02
 _LEAST_V = 1e-6
 """The V below which an unknown counts as known exactly."""
+_NEARLY, _PINNED = 0.05, 1e-3
+"""Where exact knowledge is stable: the V below which steps that all learn are lengthened, and that below which labels
+are linear in what is left, so that the iteration can only go on to V = 0."""
 _INFORMED = 12.0
 """The x of a start that knows nearly all."""
 _SAME = 1e-3
@@ -125,10 +130,12 @@ class Apart(Solver):
                 dx, df = (np.diff(np.array(part), axis=0).T for part in (xs, moves))
                 following = move - (dx + df) @ np.linalg.lstsq(df, move, rcond=1e-8)[0]
                 if np.abs(following).max() > _STRIDE:
-                    following = move
+                    # On the way to V = 0 all x grow alike at every step, by little next to the threshold.
+                    onwards = gain > self.gain_perfect and V.max() < _NEARLY and move.min() > 0
+                    following = move * (_STRIDE / move.max() if onwards else 1.0)
             x = x + np.clip(following, -_STRIDE, _STRIDE)
             V = self.signal.mmse(np.exp(x))
-            if V.max() < _LEAST_V:
+            if V.max() < (_PINNED if gain > self.gain_perfect else _LEAST_V):
                 return self._perfect(number)
         return _End(x, V, float(np.abs(moves[-1]).max()), _MOST_STEPS)
 

@@ -76,6 +76,26 @@ def test_recovery_is_where_labels_have_as_many_numbers_as_the_layers_unknowns():
     assert beyond["estimation_error"] == 0 and beyond.converged
 
 
+@pytest.mark.slow
+def test_the_iteration_from_nothing_recovers_both_layers_from_the_threshold_on():
+    """Below, what is left unknown vanishes in proportion to the distance from it; above, nothing is left."""
+    below = sv.predict(TWO, sv.AMP(), alpha=np.array([0.365, 0.37]), throw=False)
+    left = 1 - below["overlap_1"]
+    assert left[1] / left[0] == pytest.approx(0.5, abs=0.1) and left[0] < 0.05
+    for alpha in (0.377, 0.4):
+        found = sv.predict(TWO, sv.AMP(), alpha=alpha)
+        assert found.converged and found["estimation_error"] == 0
+
+
+def test_labels_pin_both_layers_alike_at_any_small_scale():
+    """Of two numbers a label has, V_1 I_11 + V_2 I_22 is two where little is left unknown, whatever its scale."""
+    for scale in (1e-2, 1e-4, 3e-5):
+        V = scale * np.array([1.0, 0.1])
+        found = TWO.channel.average(np.diag(V), 1.0)
+        assert V @ np.diag(found.information) == pytest.approx(2, abs=0.01)
+        assert TWO.channel.resolution < V.min()
+
+
 def test_what_is_no_model_is_refused():
     for name, arguments in (
         ("layers", (0.5, 1, 2)),

@@ -143,7 +143,7 @@ def test_edges():
             "tokens = 5 .* must be 2 to 4 for hardmax",
         ),
         ({"rho": 0.5, "tokens": 2, "output": "max"}, "output = 'max'"),
-        ({"rho": 0.5, "tokens": 2, "output": "hardmax", "tied": False}, "tied = False"),
+        ({"rho": 0.5, "tokens": 2, "output": "hardmax", "tied": 1}, "tied = 1"),
         ({"rho": 0.5, "tokens": 2, "beta": 0.0}, "beta = 0.0"),
     ],
 )

@@ -30,18 +30,18 @@ def gather(effort: Effort) -> Material:
     alpha = np.geomspace(0.02, 2.0, effort.pick(12, 50))
     places = effort.pick((0.1, 0.4, 1.0), (0.1, 0.2, 0.4, 1.0))
     learner = sv.AMP(max_steps=100)
-    runs = [Simulation("amp", [learner], places, effort.pick((30,), (60,)), effort.pick((3,), (3,)))]
+    runs = [Simulation("amp", [learner], places, effort.pick((30,), (60,)), effort.pick((3,), (16,)))]
     found = gather_curves(model, [sv.BayesOptimal()], alpha, runs, effort, [])
-    size, seeds = effort.pick((20,), (30,)), effort.pick((2,), (3,))
+    size, seeds = effort.pick((20,), (40,)), effort.pick((2,), (16,))
     short = Simulation("three", [learner], places[:3], size, seeds)
     more = gather_runs(three, short, effort, {})
     at = float(sv.predict(model, sv.BayesOptimal(), alpha=PLACE)[METRIC])
-    d = effort.pick(40, 60)
-    checked = [metric_of_run(model, learner, PLACE, d, seed, METRIC) for seed in range(effort.pick(4, 6))]
+    d, count = effort.pick((40, 4), (120, 32))
+    checked = [metric_of_run(model, learner, PLACE, d, seed, METRIC) for seed in range(count)]
     values = {**found.values, "at": at, "checked": checked, "d": d}
     values["density"] = with_the_density(RHO, alpha)
     values["alpha"], values["of three"] = alpha, sv.predict(three, sv.BayesOptimal(), alpha=alpha)[METRIC]
-    sizes = {**found.sizes, "three": {"d": list(size), "seeds": list(seeds)}}
+    sizes = {**found.sizes, "three": {"d": list(size), "seeds": list(seeds)}, "checked": {"d": [d], "seeds": [count]}}
     return dataclasses.replace(found, curves={**found.curves, **more}, values=values, sizes=sizes)
 
 

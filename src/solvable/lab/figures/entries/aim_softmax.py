@@ -51,8 +51,8 @@ def gather(effort: Effort) -> Material:
     ratios = np.array(effort.pick((0.3, 0.4, 0.5, 0.6, 0.7), (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)))
     steps = {"max_steps": effort.pick(500, 1500), "tolerance": 1e-9}
     one, several = sv.GradientDescent(**steps), sv.GradientDescent(runs=AVERAGED, **steps)
-    size, seeds = effort.pick((24,), (60,)), effort.pick((3,), (3,))
-    small, few = effort.pick((16,), (40,)), effort.pick((3,), (3,))
+    size, seeds = effort.pick((24,), (60,)), effort.pick((3,), (24,))
+    small, few = effort.pick((16,), (40,)), effort.pick((3,), (12,))
     places = np.array(effort.pick((0.3, 0.5), (0.3, 0.5))) / count(2)
     runs = [
         Simulation("amp", [sv.AMP()], ratios / count(2), size, seeds),
@@ -66,8 +66,8 @@ def gather(effort: Effort) -> Material:
     )
     at = float(sv.predict(two, sv.BayesOptimal(), alpha=PUBLISHED[0])[METRIC])
     best = float(sv.predict(two, sv.BayesOptimal(), alpha=CHECKED)[METRIC])
-    d = effort.pick(30, 100)
-    checked = [metric_of_run(two, sv.AMP(), PUBLISHED[0], d, seed, METRIC) for seed in range(effort.pick(4, 6))]
+    d, many = effort.pick((30, 4), (150, 32))
+    checked = [metric_of_run(two, sv.AMP(), PUBLISHED[0], d, seed, METRIC) for seed in range(many)]
     return dataclasses.replace(
         found,
         curves={**found.curves, **more},
@@ -76,6 +76,7 @@ def gather(effort: Effort) -> Material:
             **found.sizes,
             "three": {"d": list(size), "seeds": list(seeds)},
             "steep": {"d": list(small), "seeds": list(few)},
+            "checked": {"d": [d], "seeds": [many]},
         },
     )
 

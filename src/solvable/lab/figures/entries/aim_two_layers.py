@@ -21,13 +21,14 @@ RANKS = {"wide": math.inf, "half": RHO}
 LAYERS = ("overlap_1", "overlap_2")
 NAMES = ("first layer", "last layer")
 PLACE = 0.2
+SIZES = {"wide": ((50, 80), (16, 16)), "half": ((30, 50), (16, 16))}
+"""The dimensions of runs, and the seeds at each."""
 
 
 def gather(effort: Effort) -> Material:
     import solvable as sv
 
     values, curves, sizes = {}, {}, {}
-    d, seeds = effort.pick((24,), (50,)), effort.pick((2,), (5,))
     for name, rho in RANKS.items():
         model = sv.DeepAttentionIndexed(rho, 2, 2)
         most = 0.6 if math.isinf(rho) else 0.36
@@ -35,6 +36,7 @@ def gather(effort: Effort) -> Material:
         found = sv.predict(model, sv.AMP(), alpha=alpha, throw=False)
         values[name] = {"alpha": alpha, **{layer: found[layer] for layer in LAYERS}}
         values[f"{name} at"] = {layer: float(found[layer][alpha == PLACE][0]) for layer in LAYERS}
+        d, seeds = effort.pick(((24,), (2,)), SIZES[name])
         runs = Simulation(name, [sv.AMP(max_steps=100)], effort.pick((PLACE,), (0.1, PLACE)), d, seeds)
         curves |= gather_runs(model, runs, effort, {})
         sizes[name] = {"d": list(d), "seeds": list(seeds)}

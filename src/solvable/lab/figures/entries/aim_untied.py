@@ -1,6 +1,7 @@
-"""Attention layers of rank d/2 with tied and with untied keys and queries, learned from softmax attention matrices.
+"""Attention layers of rank d/2 with tied and with untied keys and queries, learned from attention matrices.
 
-Untied, a label is T (T - 1) measurements of a matrix of d^2 unknowns; tied, T (T + 1)/2 - 1 of one of d^2/2.
+Untied, a softmax label is T (T - 1) measurements of a matrix of d^2 unknowns; tied, T (T + 1)/2 - 1 of one of d^2/2. A
+hardmax label names the largest score of each row.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_curves, gather_runs, largest, mean, metric_of_run
+from solvable.lab.figures.curves import Simulation, gather_curves, gather_runs, largest, mean, mean_at, metric_of_run
 from solvable.lab.figures.drawing import PER_SQUARE, draw_points, draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
@@ -20,21 +21,27 @@ RHO = 0.5
 METRIC = "estimation_error"
 RECOVERY = "strong_recovery"
 PLACES = (0.2, 0.3)
+NAMED = 0.4
+"""Where hardmax labels are compared with theory."""
 
 
 def gather(effort: Effort) -> Material:
     import solvable as sv
 
     tied, untied = sv.AttentionIndexed(RHO, 2), sv.AttentionIndexed(RHO, 2, tied=False)
-    size, seeds = effort.pick((24,), (60,)), effort.pick((3,), (4,))
+    size, seeds = effort.pick((24,), (60,)), effort.pick((3,), (16,))
     alpha = np.linspace(0.005, 0.42, effort.pick(15, 84))
     runs = [Simulation("untied", [sv.AMP()], effort.pick((0.1, 0.3), (0.1, 0.2, 0.25, 0.3, 0.35)), size, seeds)]
     found = gather_curves(untied, [sv.BayesOptimal()], alpha, runs, effort, [RECOVERY])
     more = gather_runs(
         tied, Simulation("tied", [sv.AMP()], effort.pick((0.1, 0.15), (0.05, 0.1, 0.13, 0.16)), size, seeds), effort, {}
     )
+    hard = sv.AttentionIndexed(RHO, 2, "hardmax", tied=False)
+    more |= gather_runs(
+        hard, Simulation("hardmax", [sv.AMP()], effort.pick((NAMED,), (0.2, NAMED)), size, seeds), effort, {}
+    )
     at = {str(place): float(sv.predict(untied, sv.BayesOptimal(), alpha=place)[METRIC]) for place in PLACES}
-    sizes_of_runs = effort.pick(((20, 3), (30, 4)), ((40, 12), (60, 10), (90, 8), (120, 6)))
+    sizes_of_runs = effort.pick(((20, 3), (30, 4)), ((40, 24), (70, 20), (100, 16)))
     checked = {
         str(place): {
             d: [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(seeds)]
@@ -45,7 +52,13 @@ def gather(effort: Effort) -> Material:
     values = {**found.values, "at": at, "checked": checked}
     at_all = found.curves["theory"].dataset["alpha"].values
     values["tied"] = sv.predict(tied, sv.BayesOptimal(), alpha=at_all)[METRIC]
-    sizes = {**found.sizes, "tied": {"d": list(size), "seeds": list(seeds)}}
+    values["hardmax"] = sv.predict(hard, sv.BayesOptimal(), alpha=at_all)[METRIC]
+    values["named"] = float(sv.predict(hard, sv.BayesOptimal(), alpha=NAMED)[METRIC])
+    sizes = {
+        **found.sizes,
+        **{name: {"d": list(size), "seeds": list(seeds)} for name in ("tied", "hardmax")},
+        "checked": dict(zip(("d", "seeds"), map(list, zip(*sizes_of_runs, strict=True)), strict=True)),
+    }
     return dataclasses.replace(found, curves={**found.curves, **more}, values=values, sizes=sizes)
 
 
@@ -58,7 +71,8 @@ def draw(found: Material, verdicts):
         theory = found.curves["theory"].theory(METRIC).isel(learner=0)
         draw_theory(ax, theory["alpha"], theory, 0, "untied, Bayes optimal")
         draw_theory(ax, theory["alpha"], found.values["tied"], 1, "tied, Bayes optimal")
-        for number, name in enumerate(("untied", "tied")):
+        draw_theory(ax, theory["alpha"], found.values["hardmax"], 2, "untied, hardmax")
+        for number, name in enumerate(("untied", "tied", "hardmax")):
             curve = largest(found, name)
             values = curve.simulation(METRIC).isel(learner=0).transpose("alpha", "seed")
             draw_runs(ax, values["alpha"], values, number, f"message passing, $d = {curve.sizes[0]}$")
@@ -102,10 +116,18 @@ ENTRY = Entry(
     title="Attention layers with tied and untied keys and queries",
     sources=(sources.BONCORAGLIO,),
     shows="The error of a layer of rank d/2 learned from attention matrices of two tokens, with one layer for keys and "
-    "queries or two: Bayes-optimal, and of message passing. Right: what message passing loses, against the size.",
+    "queries or two, and from the tokens of largest score: Bayes-optimal, and of message passing. Right: what message "
+    "passing loses, against the size.",
     claims=(
         Claim("exact recovery, untied", None, None, lambda found: found.values[RECOVERY]),
         *(_at(place) for place in PLACES),
+        Claim(
+            f"hardmax, error at alpha = {NAMED}",
+            None,
+            None,
+            lambda found: found.values["named"],
+            lambda found: mean_at(found, "hardmax", METRIC, NAMED),
+        ),
     ),
     gather=gather,
     draw=draw,

@@ -28,7 +28,7 @@ def gather(effort: Effort) -> Material:
     from solvable.models.attention.sequence.growth import measured_growth
 
     values: dict = {}
-    d, seeds = effort.pick(200, 600), effort.pick(3, 6)
+    d, seeds = effort.pick(200, 1600), effort.pick(3, 32)
     for T in TOKENS:
         model = sv.DeepAttention(1, T, tied=False)
         values["untied", T] = sv.thresholds(model)["weak_recovery"]

@@ -139,13 +139,12 @@ class HardmaxLabels:
             found = quadrant(k[rows, 0], k[rows, 1], c, _S)
             log_P[rows], slope[rows], curvature[rows] = found
         # The derivatives of log P in the three scores, through the two differences.
-        outer = np.stack([[1.0, -1.0, 0.0], [0.0, -1.0, 1.0]])
-        chain = self.y[:, :, None] * outer * scale / np.sqrt(3 * v)
-        g = np.einsum("na,nak->nk", slope, chain)
-        second = curvature - slope[:, :, None] * slope[:, None, :]
-        own = np.einsum("nab,nak,nbk->nk", second, chain, chain)
+        pull = self.y * slope
+        g = np.stack([scale[0] * pull[:, 0], -pull.sum(1), scale[2] * pull[:, 1]], axis=1) / np.sqrt(3 * v)
+        bend = curvature - slope[:, :, None] * slope[:, None, :]
+        own = np.mean(bend[:, 0, 0] + bend[:, 1, 1] + 2 / 3 * np.prod(self.y, axis=1) * bend[:, 0, 1]) / v
 
         def log_Z() -> np.ndarray:
             return log_P
 
-        return OutputStep(g.reshape(-1, 1), np.full((1, 1), -own.mean()), None, log_Z)
+        return OutputStep(g.reshape(-1, 1), np.full((1, 1), -own / 3), None, log_Z)

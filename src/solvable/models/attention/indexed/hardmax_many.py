@@ -28,7 +28,7 @@ from scipy.special import log_ndtr, ndtri, ndtri_exp
 from solvable.engine.sides import BayesOutput, OutputStep
 from solvable.engine.token_pairs import pairs
 from solvable.models.attention.indexed.hardmax_table import TABLE
-from solvable.numerics.gaussian import expectation
+from solvable.models.attention.indexed.ties import Ties, fitted, tied_pair
 from solvable.numerics.sobol import normal_points
 
 _LOG_ROOT = float(np.log(2 * np.pi) / 2)
@@ -38,8 +38,6 @@ _DRAWS = 64
 """Draws for each sample of message passing."""
 _EDGE = 1e-12
 _DEGREE = 4
-_DEVIATIONS = 2.0
-"""The stated error in standard deviations."""
 _BLOCK = 2**20
 
 
@@ -207,40 +205,16 @@ def _unbiased(omega: np.ndarray, labels: np.ndarray, rng: np.random.Generator, d
 
 @functools.cache
 def tie_limit(tokens: int) -> float:
-    r"""The limit of J/t at t -> 0. Two scores of a row that lead it together are one sign channel,
-
-    $\lim J/t = \frac{1}{\sqrt{2\pi}} \int \frac{\varphi(k)^2}{\Phi(k)\Phi(-k)} dk \sum P(\text{the others are below})$,
-
-    over the rows and the pairs of their scores, where tied scores of variances a and b lie at N(0, ab/(a + b)).
-    """
-    sign = expectation(lambda k: np.exp(-(k**2) / 2 - _LOG_ROOT - log_ndtr(k) - log_ndtr(-k)))
+    """The limit of J/t at t -> 0: the rows' pairs of scores off the diagonal, and on and off it."""
     T = tokens
-
-    def below(variance: float, edges: int, own: int) -> float:
-        """P that `edges` scores of variance 1 and `own` of variance 2 are below one of this variance."""
-        return expectation(
-            lambda x: np.exp(edges * log_ndtr(np.sqrt(variance) * x) + own * log_ndtr(np.sqrt(variance / 2) * x))
-        )
-
-    of_row = (T - 1) * (T - 2) / 2 * below(0.5, T - 3, 1) if T > 2 else 0.0
-    return sign / np.sqrt(2 * np.pi) * T * (of_row + (T - 1) * below(2 / 3, T - 2, 0))
-
-
-class _Fit(NamedTuple):
-    """J/t = limit + sum_k coefficients_k t^k, and the covariance of the coefficients."""
-
-    limit: float
-    coefficients: np.ndarray
-    covariance: np.ndarray
+    off = (T - 1) * (T - 2) / 2 * tied_pair(0.5, T - 3, 1) if T > 2 else 0.0
+    return T * (off + (T - 1) * tied_pair(2 / 3, T - 2, 0))
 
 
 @functools.cache
-def _fit(tokens: int) -> _Fit:
+def _table(tokens: int) -> Ties:
     t, mean, error = (np.array(column) for column in zip(*TABLE[tokens], strict=True))
-    limit = tie_limit(tokens)
-    powers = t[:, None] ** np.arange(1, _DEGREE + 1) / error[:, None]
-    covariance = np.linalg.inv(powers.T @ powers)
-    return _Fit(limit, covariance @ powers.T @ ((mean - limit) / error), covariance)
+    return fitted(tie_limit(tokens), t, mean, error, _DEGREE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,25 +232,19 @@ class ManyHardmaxOutput(BayesOutput):
 
     def information(self, V: Any) -> Any:
         V = np.asarray(V, float)
-        fit, t = _fit(self.tokens), self._nearness(V)
-        powers = t[..., None] ** np.arange(1, _DEGREE + 1)
-        return t * (fit.limit + powers @ fit.coefficients) / V
+        return _table(self.tokens)(self._nearness(V)) / V
 
     def information_error(self, V: Any) -> np.ndarray:
-        fit, t = _fit(self.tokens), self._nearness(np.asarray(V, float))
-        powers = t[..., None] ** np.arange(1, _DEGREE + 1)
-        spread = np.sqrt(np.einsum("...a,ab,...b->...", powers, fit.covariance, powers))
-        return _DEVIATIONS * spread / (fit.limit + powers @ fit.coefficients) + 1e-12
+        return _table(self.tokens).relative_error(self._nearness(np.asarray(V, float)))
 
     def _nearness(self, V: np.ndarray) -> np.ndarray:
         """t."""
         return np.sqrt(V / (1 + self.known))
 
     def at_nothing(self) -> tuple[float, float]:
-        """J where nothing is known of the scores, and its error."""
-        fit = _fit(self.tokens)
-        value = fit.limit + fit.coefficients.sum()
-        return value, _DEVIATIONS * float(np.sqrt(fit.covariance.sum()))
+        """J where nothing is known of the scores, and its relative error."""
+        J, one = _table(self.tokens), np.ones(())
+        return float(J(one)), float(J.relative_error(one))
 
     def denoiser(self, y: np.ndarray) -> ManyHardmaxLabels:
         return ManyHardmaxLabels(np.asarray(y, int))

@@ -31,7 +31,7 @@ from solvable.engine.cosines import cosine_error, cosines, cosines_of
 from solvable.engine.erm import ERM
 from solvable.engine.operators import PackedFeatures
 from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
-from solvable.engine.sides import BayesOutput
+from solvable.engine.sides import BayesOutput, OutputDenoiser
 from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
 from solvable.engine.signals.singular_values import SingularValueSignal
 from solvable.engine.solvers.base import FixedPoints, Thresholds
@@ -39,20 +39,26 @@ from solvable.engine.token_pairs import OrderedPairs, TokenPairs, pairs
 from solvable.engine.two_sided import Instance, TwoSided
 from solvable.models.attention.indexed.hardmax import HardmaxLabels, HardmaxOutput, sample_information
 from solvable.models.attention.indexed.hardmax_many import ManyHardmaxLabels, ManyHardmaxOutput, labels_of
+from solvable.models.attention.indexed.hardmax_untied import (
+    UntiedHardmaxLabels,
+    UntiedHardmaxOutput,
+    nothing_known,
+    shift_of_own,
+)
 from solvable.models.attention.indexed.sampled import Function, SampledLabels, SampledOutput
 from solvable.models.attention.indexed.sampled import labels_of as labels_by
 from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible, visible_of_row
 from solvable.spectra import MarchenkoPastur
 
 OUTPUTS = ("softmax", "hardmax")
-MOST_HARDMAX = 4
-"""Tokens up to which the information of hardmax labels is tabulated."""
+MOST_HARDMAX = {True: 4, False: 16}
+"""Tokens up to which the information of hardmax labels is tabulated, with tied and with untied keys and queries."""
 
 
 class AttentionData(NamedTuple):
     """Tokens `X` (n, T, d); labels `y`: for softmax the logarithms of the attention matrices (n, T, T), for hardmax the
-    signs of $h_{11} - h_{12}$ and $h_{22} - h_{12}$ (n, 2), or with more tokens the numbers of the largest scores
-    (n, T), for a function its values (n, k); and `truth`, S (d x d), for scoring."""
+    numbers of the largest scores (n, T), or of two tied tokens the signs of $h_{11} - h_{12}$ and $h_{22} - h_{12}$
+    (n, 2), for a function its values (n, k); and `truth`, S (d x d), for scoring."""
 
     X: np.ndarray
     y: np.ndarray
@@ -65,12 +71,13 @@ class AttentionIndexed(TwoSided):
     - `rho`: rank of the layer over the dimension, p/d.
     - `tokens`: the number T of tokens of a sample, at least 2.
     - `output`: `"softmax"` for $softmax(\beta h)$, row by row, or `"hardmax"` for the token with the largest score in
-      each row (T = 2 in closed form, T = 3 and 4 by a sampled table).
+      each row (T = 2 in closed form, T = 3 and 4 by a sampled table; untied, T up to 16).
       Or a function that maps scores (n, T, T) to n labels, each a number or an array, through a sampled channel.
     - `noise`: the variance of Gaussian noise on each number of a label, for an `output` that is a function; without
       noise its labels must be of a few values.
     - `beta`: the inverse temperature of the softmax, which does not change what can be learned.
-    - `tied`: whether keys and queries are the same; if not, $S = U V^T/\sqrt{pd}$ of two independent layers (softmax).
+    - `tied`: whether keys and queries are the same; if not, $S = U V^T/\sqrt{pd}$ of two independent layers, and the
+      scores are $x_a^T S x_b/\sqrt d$, all T^2 independent and of one variance.
     """
 
     axes = (Axis("alpha", "n/d^2"),)
@@ -104,10 +111,11 @@ class AttentionIndexed(TwoSided):
         if output not in OUTPUTS and not callable(output):
             names = ", ".join(repr(name) for name in OUTPUTS)
             raise bad_parameter("output", output, f"{names} or a function of the scores")
-        if output == "hardmax" and self.tokens > MOST_HARDMAX:
-            raise bad_parameter("tokens", tokens, f"2 to {MOST_HARDMAX} for hardmax")
-        if not isinstance(tied, bool) or (output != "softmax" and not tied):
-            raise bad_parameter("tied", tied, "True or False for softmax, True for other outputs")
+        if not isinstance(tied, bool):
+            raise bad_parameter("tied", tied, "True or False")
+        if output == "hardmax" and self.tokens > MOST_HARDMAX[tied]:
+            kind = "tied" if tied else "untied"
+            raise bad_parameter("tokens", tokens, f"2 to {MOST_HARDMAX[tied]} for hardmax of {kind} keys and queries")
         self.noise = real_number("noise", noise, "a number that is not negative", lambda x: x >= 0)
         if isinstance(output, str) and self.noise > 0:
             raise bad_parameter("noise", noise, f"0 for {output}")
@@ -136,8 +144,14 @@ class AttentionIndexed(TwoSided):
         if self.output == "softmax":
             return GaussianOutput(0.0)
         if callable(self.output):
-            return SampledOutput(self.output, self.tokens, float(self.rho), float(self.noise))
+            return self._sampled(self.output)
+        if not self.tied:
+            return UntiedHardmaxOutput(self.tokens)
         return HardmaxOutput(float(self.rho)) if self.tokens == 2 else ManyHardmaxOutput(float(self.rho), self.tokens)
+
+    def _sampled(self, function: Function) -> SampledOutput:
+        known = float(self.rho) if self.tied else 0.0
+        return SampledOutput(function, self.tokens, known, float(self.noise), self.tied)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         V, qhat, error = points.variance[:, 0, 0], points.field[:, 0, 0], points.uncertainty
@@ -171,9 +185,9 @@ class AttentionIndexed(TwoSided):
             return AttentionData(X, log_softmax(float(self.beta) * h), S)
         if callable(self.output):
             first, second, _ = pairs(T)
-            y = labels_by(self.output, h[:, first, second], T)
+            y = labels_by(self.output, h[:, first, second] if self.tied else h.reshape(len(h), -1), T)
             return AttentionData(X, y + math.sqrt(float(self.noise)) * rng.standard_normal(y.shape), S)
-        if T > 2:
+        if T > 2 or not self.tied:
             return AttentionData(X, labels_of(h), S)
         return AttentionData(X, np.sign(np.stack([h[:, 0, 0], h[:, 1, 1]], 1) - h[:, 0, 1:]), S)
 
@@ -210,19 +224,29 @@ class AttentionIndexed(TwoSided):
         )
 
     def _untied(self, data: AttentionData) -> Instance:
-        """A label shows each row of scores up to its mean. The trace of S is their mean over samples."""
-        d, rows = data.X.shape[2], visible_of_row(self.tokens)
-        operator = OrderedPairs(data.X, rows)
-        seen = np.matmul(data.y / float(self.beta), rows.T)
-        seen -= rows.T * np.sum(seen * rows.T) / (len(seen) * np.sum(rows**2))
-        y = d * seen / operator.norms
+        """The operator leaves the trace of S out, of order 1/sqrt(d) in a score: softmax and hardmax labels show it."""
+        d, linear = data.X.shape[2], self.output == "softmax"
+        operator = OrderedPairs(data.X, visible_of_row(self.tokens) if linear else np.eye(self.tokens), varying=linear)
         return Instance(
             operator,
-            GaussianLabels(y.reshape(-1, 1), 0.0, scattered=True),
+            self._untied_labels(data, operator),
             SingularValueSignal(float(self.rho), 1.0).denoiser(operator),
             start=lambda rng: np.zeros((d * d, 1)),
             estimate=lambda w: w.reshape(d, d) / math.sqrt(d),
         )
+
+    def _untied_labels(self, data: AttentionData, operator: OrderedPairs) -> OutputDenoiser:
+        if callable(self.output):
+            return SampledLabels(self._sampled(self.output), data.y)
+        if self.output == "hardmax":
+            own = shift_of_own(data.y) * np.eye(self.tokens)
+            return UntiedHardmaxLabels(data.y, np.tile(own.reshape(-1, 1), (len(data.y), 1)))
+        # A label shows each row of scores up to its mean. The trace of S is their mean over samples.
+        rows = visible_of_row(self.tokens)
+        seen = np.matmul(data.y / float(self.beta), rows.T)
+        seen -= rows.T * np.sum(seen * rows.T) / (len(seen) * np.sum(rows**2))
+        y = data.X.shape[2] * seen / operator.norms
+        return GaussianLabels(y.reshape(-1, 1), 0.0, scattered=True)
 
     def scores(self, estimate: np.ndarray, data: AttentionData, rng: np.random.Generator) -> dict[str, float]:
         error = float(np.sum((estimate - data.truth) ** 2) / len(data.truth))
@@ -249,11 +273,13 @@ def attention_thresholds(model: AttentionIndexed) -> Thresholds:
         count = model.measurements * (2 if model.tied else 1)
         return Thresholds(strong_recovery=model.signal_side().dimension / count, narrow_weak_recovery=rho / count)
     if callable(model.output):
-        side = SampledOutput(model.output, model.tokens, rho, float(model.noise))
-        return side.narrow_threshold(rho)
+        return model._sampled(model.output).narrow_threshold(rho)
+    if not model.tied:
+        J = model.tokens * nothing_known(model.tokens)
+        return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / J)
     if model.tokens == 2:
         return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))
     J, error = ManyHardmaxOutput(rho, model.tokens).at_nothing()
     narrow = float(rho / (2 * J))
-    errors = {"narrow_weak_recovery": float(narrow * error / J)}
+    errors = {"narrow_weak_recovery": narrow * error}
     return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=narrow, errors=errors)

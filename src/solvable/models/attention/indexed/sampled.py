@@ -43,18 +43,26 @@ _BLOCK = 2**21
 Function = Callable[[np.ndarray], np.ndarray]
 
 
-def symmetric(entries: np.ndarray, tokens: int) -> np.ndarray:
-    """The matrices (..., T, T) of scores $a \\le b$ (..., m)."""
+def scales(tokens: int, tied: bool) -> np.ndarray:
+    """The deviations (m,) of the scores that differ, for a unit one off the diagonal: those $a \\le b$ of a symmetric
+    matrix where keys and queries are `tied`, all T^2 otherwise."""
+    return pairs(tokens)[2] if tied else np.ones(tokens**2)
+
+
+def matrices(entries: np.ndarray, tokens: int) -> np.ndarray:
+    """The matrices (n, T, T) of scores (n, m) that differ, symmetric unless all T^2 are given."""
+    if entries.shape[1] == tokens**2:
+        return entries.reshape(-1, tokens, tokens)
     first, second, _ = pairs(tokens)
-    h = np.empty((*entries.shape[:-1], tokens, tokens))
-    h[..., first, second] = entries
-    h[..., second, first] = entries
+    h = np.empty((len(entries), tokens, tokens))
+    h[:, first, second] = entries
+    h[:, second, first] = entries
     return h
 
 
 def labels_of(function: Function, entries: np.ndarray, tokens: int) -> np.ndarray:
     """The labels (..., k) of scores (..., m)."""
-    flat = symmetric(entries.reshape(-1, entries.shape[-1]), tokens)
+    flat = matrices(entries.reshape(-1, entries.shape[-1]), tokens)
     y = np.asarray(function(flat), float)
     if y.shape[:1] != flat.shape[:1] or not np.isfinite(y).all():
         raise bad_parameter(
@@ -74,12 +82,13 @@ class _Fit(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class SampledOutput(ExplicitOutput):
     """Labels `function` (h) plus Gaussian noise of variance `noise`, where the part of the scores that is always known
-    has variance `known`."""
+    has variance `known`; of symmetric scores where keys and queries are `tied`."""
 
     function: Function
     tokens: int
     known: float
     noise: float = 0.0
+    tied: bool = True
 
     @property
     def gain_weak(self) -> float:
@@ -102,15 +111,15 @@ class SampledOutput(ExplicitOutput):
         return self.relative_error(np.log(np.maximum(1 - V, _TINY)) - np.log(V))
 
     def narrow_threshold(self, rho: float) -> Thresholds:
-        """Where a layer of small rank begins to be seen: rho / (2 I) where nothing is known, of scores of unit
-        variance without a trace."""
+        """Where a layer of small rank begins to be seen: rho / (2 I), or untied rho / I, where nothing is known, of
+        scores of unit variance without a trace."""
         found = np.array([drawn_information(dataclasses.replace(self, known=0.0), 1.0, k)[0] for k in range(_REPLICAS)])
         value, error = found.mean(), _DEVIATIONS * found.std(ddof=1) / np.sqrt(_REPLICAS)
         if value <= error:
             raise NotSolvable(
                 "the narrow threshold of this output is not known: its labels say nothing at first order."
             )
-        narrow = float(rho / (2 * value))
+        narrow = float(rho / ((2 if self.tied else 1) * value))
         return Thresholds(narrow_weak_recovery=narrow, errors={"narrow_weak_recovery": narrow * float(error / value)})
 
     def log_information(self, t: np.ndarray) -> np.ndarray:
@@ -163,7 +172,7 @@ def drawn_information(output: SampledOutput, V: float, replica: int = 0) -> tupl
     of them tell it.
     """
     T, noisy = output.tokens, output.noise > 0
-    scale, draws = pairs(T)[2], _DRAWS[noisy]
+    scale, draws = scales(T, output.tied), _DRAWS[noisy]
     rng = np.random.default_rng([2026, replica])
     means = np.sqrt(1 + output.known - V) * normal_points(len(scale), _OMEGAS[noisy], replica)
     whole = half = 0.0
@@ -235,7 +244,7 @@ class SampledLabels:
 
     def __call__(self, Omega: np.ndarray, V: np.ndarray) -> OutputStep:
         output, v = self._output, float(V[0, 0])
-        scale = pairs(output.tokens)[2]
+        scale = scales(output.tokens, output.tied)
         omega = (Omega + self._always).reshape(-1, len(scale))
         rng = np.random.default_rng(2027)
         mean, square, log_P = np.empty(omega.shape), np.empty(omega.shape), np.empty(len(omega))
