@@ -43,10 +43,15 @@ class SequenceChannel(Channel):
 
     tokens: int
     weighted: bool = False
+    steady: bool = False
+    """Whether weighted samples are many enough for their second moments to serve as well."""
     label_dimensions: int = 0
     """How many Gaussian numbers, beside z, a label is made of."""
-    even: bool = False
-    """Whether the label is the same for -z_k, for each projection k of all tokens."""
+    shared: int = 0
+    """How many projections in a row share a sign that labels hide: 1 if the label is the same for -z_k, for each
+    projection k of all tokens; 0 if labels hide none."""
+    turned: int = 1
+    """How many projections in a row labels show up to a turn of them alone."""
     mirrored: bool = False
     """Whether labels of -z_k have the law of labels of z_k under other names, so that averages have no mixed terms."""
 
@@ -79,24 +84,28 @@ class SequenceChannel(Channel):
             parts = self._parts(points, V, number, fineness)
             g = [(part.mean.reshape(-1, T, r) - points.Omega) @ inverse for part in parts]
             e = (points.z - points.Omega) @ inverse
-            first.append(_products(g[0], g[-1]))
+            first.append(self._symmetric(_products(g[0], g[-1]), V))
             if self.weighted:
                 pooled = _pooled(*parts)
                 both = (pooled.mean.reshape(-1, T, r) - points.Omega) @ inverse
-                second.append(_products(e, 2 * both - (g[0] + g[1]) / 2))
-                bias.append((second[-1] - _products(e, both)).mean(axis=0))
+                second.append(self._symmetric(_products(e, 2 * both - (g[0] + g[1]) / 2), V))
+                bias.append((second[-1] - self._symmetric(_products(e, both), V)).mean(axis=0))
                 entropies.append(pooled.log_Z.mean())
+                if self.steady:
+                    own = _own(points.Omega, parts[0], parts[1], pooled)
+                    third.append(self._symmetric(T * inverse - inverse @ own @ inverse, V))
             else:
-                second.append(_products(e, g[0]))
-                own = np.einsum("ntatb->nab", parts[0].covariance.reshape(-1, T, r, T, r))
-                third.append(T * inverse - inverse @ own @ inverse)
+                second.append(self._symmetric(_products(e, g[0]), V))
+                own = _traced(parts[0].covariance, T, r)
+                third.append(self._symmetric(T * inverse - inverse @ own @ inverse, V))
                 entropies.append(parts[0].log_Z.mean())
-        base, others = (second, [first]) if self.weighted else (first, [second, third])
+        base, others = (second, [first, third][: 1 + self.steady]) if self.weighted else (first, [second, third])
         value, error = _combined(base, others)
         if bias:
             error = error + np.abs(np.mean(bias, axis=0))
-        value, error = self._symmetric(value, V), float(self._symmetric(error, V).max())
-        return Average(value, float(np.mean(entropies)), error, _error(np.array(entropies)))
+        return Average(
+            (value + value.T) / 2, float(np.mean(entropies)), float(error.max()), _error(np.array(entropies))
+        )
 
     def information(self, V: np.ndarray, fineness: float = 1.0) -> Information:
         """At each V of a batch (k, r, r); the scramblings tell the error."""
@@ -112,18 +121,17 @@ class SequenceChannel(Channel):
             points = self._points(V, number, 2.0)
             parts = self._parts(points, V, number, 1.0)
             m = [part.mean.reshape(-1, T, r) @ basis for part in parts]
-            G = [second_moments(part, basis, T, r) for part in parts]
+            G = [self._unseen(second_moments(part, basis, T, r), basis) for part in parts]
             truth = points.z @ basis
             drawn = truth.reshape(-1, T * k)
             seen = drawn[:, :, None] * drawn[:, None, :] - np.eye(T * k)
-            trivial.append(np.zeros((1, k, k)) if self.even else _products(m[0], m[-1]))
+            hidden = self.shared == 1 or self._groups(basis) is not None
+            trivial.append(np.zeros((1, k, k)) if hidden else _products(m[0], m[-1]))
             easy.append(pairs(G[0], G[-1], T, k))
             crossed.append(pairs((G[0] + G[-1]) / 2, seen, T, k))
         easy_value, easy_error = _combined(easy, [crossed])
         trivial_means = np.array([part.mean(axis=0) for part in trivial])
-        value = (easy_value + easy_value.T) / 2
-        if self.mirrored:
-            value = even_part(value, basis)
+        value = even_part((easy_value + easy_value.T) / 2, basis, self._mirrors(M))
         changes = _error(trivial_means)
         error = max(float(np.max(changes)), float(np.max(easy_error)))
         return Linearisation(basis, trivial_means.mean(axis=0), value, error)
@@ -151,10 +159,64 @@ class SequenceChannel(Channel):
         draws = (2 * number, 2 * number + 1) if self.weighted else (0,)
         return [self.moments(points.shown, points.Omega, V, draw, fineness) for draw in draws]
 
-    def _symmetric(self, matrix: np.ndarray, V: np.ndarray) -> np.ndarray:
-        matrix = (matrix + matrix.T) / 2
-        diagonal = np.abs(V - np.diag(np.diag(V))).max() < 1e-12
-        return np.diag(np.diag(matrix)) if self.mirrored and diagonal else matrix
+    @property
+    def mirrors(self) -> np.ndarray:
+        """Signs (g, r) of projections that leave the law of labels as it is, under other names."""
+        r = self.projections
+        if not (self.mirrored or self.shared):
+            return np.ones((0, r))
+        layer = np.arange(r) // (1 if self.mirrored else self.shared)
+        return np.where(np.arange(layer[-1] + 1)[:, None] == layer, -1.0, 1.0)
+
+    def _mirrors(self, V: np.ndarray) -> np.ndarray:
+        """Those that leave V (r x r) as it is."""
+        moved = V * (self.mirrors[:, :, None] * self.mirrors[:, None, :] - 1)
+        return self.mirrors[np.abs(moved).max(axis=(1, 2)) < 1e-12]
+
+    def _symmetric(self, matrices: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """The part of matrices (n, r, r) that the symmetries of labels and of V leave in their average."""
+        for signs in self._mirrors(V):
+            matrices = (matrices + matrices * np.outer(signs, signs)) / 2
+        w, blocks = self.turned, len(V) // self.turned
+        if w > 1:
+            alike = np.einsum("iaia->i", V.reshape(blocks, w, blocks, w)) / w
+            if np.abs(V - np.kron(np.diag(alike), np.eye(w))).max() < 1e-12:
+                means = np.einsum("niaia->ni", matrices.reshape(-1, blocks, w, blocks, w)) / w
+                return np.repeat(means, w, axis=1)[:, :, None] * np.eye(len(V))
+        return matrices
+
+    def _groups(self, basis: np.ndarray) -> np.ndarray | None:
+        """The number of the sign that each direction of a basis shares; None unless these are axes and all that share
+        one are there."""
+        axes = _axes(basis)
+        if not self.shared or axes is None or not _whole(axes, self.shared):
+            return None
+        return axes // self.shared
+
+    def _unseen(self, G: np.ndarray, basis: np.ndarray) -> np.ndarray:
+        """Second moments (n, T k, T k) of directions of which nothing is known, without what weighted samples leave of
+        terms that a hidden sign or turn makes zero."""
+        groups = self._groups(basis)
+        if groups is None:
+            return G
+        T, k, w = self.tokens, len(groups), self.turned
+        blocks = G.reshape(len(G), T, k, T, k) * (groups[:, None] == groups)[:, None, :]
+        if w > 1 and _whole(groups, w):
+            means = np.einsum("ntiasia->nits", blocks.reshape(len(G), T, k // w, w, T, k // w, w)) / w
+            blocks = np.einsum("nits,ij,ab->ntiasjb", means, np.eye(k // w), np.eye(w))
+        return blocks.reshape(G.shape)
+
+
+def _axes(basis: np.ndarray) -> np.ndarray | None:
+    """The numbers of the axes that the columns of a basis are, up to signs; None if they are not."""
+    axes = np.argmax(np.abs(basis), axis=0)
+    return axes if np.abs(np.abs(basis) - np.eye(len(basis))[:, axes]).max(initial=0.0) < 1e-12 else None
+
+
+def _whole(axes: np.ndarray, width: int) -> bool:
+    """Whether axes are those of layers of so many directions each, in their order."""
+    first = axes[::width]
+    return np.array_equal(axes, (first[:, None] + np.arange(width)).ravel()) and not np.any(first % width)
 
 
 def _products(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -184,6 +246,23 @@ def _pooled(a: Moments, b: Moments) -> Moments:
     return Moments(log_Z, share * a.mean + (1 - share) * b.mean, a.covariance)
 
 
+def _traced(products: np.ndarray, T: int, r: int) -> np.ndarray:
+    """The sum over tokens of those of each, (n, r, r), of products (n, T r, T r)."""
+    return np.einsum("ntatb->nab", products.reshape(-1, T, r, T, r))
+
+
+def _own(Omega: np.ndarray, a: Moments, b: Moments, pooled: Moments) -> np.ndarray:
+    """The sum over tokens of their covariances by two sets of weighted samples: products of means are those of one set
+    with the other, and mean products are twice those of both sets less the mean of each."""
+    n, T, r = Omega.shape
+    shift = Omega.reshape(n, -1)
+    means = [part.mean - shift for part in (a, b)]
+    each = [part.covariance + mean[:, :, None] * mean[:, None, :] for part, mean in zip((a, b), means, strict=True)]
+    share = np.exp(a.log_Z - pooled.log_Z)[:, None, None] / 2
+    products = 2 * (share * each[0] + (1 - share) * each[1]) - (each[0] + each[1]) / 2
+    return _traced(products, T, r) - _products(*(mean.reshape(n, T, r) for mean in means))
+
+
 def _combined(terms: list[np.ndarray], others: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """The mean of `terms`, (n, a, b) of each scrambling, less what terms of the same mean explain; and its error."""
     shape = terms[0].shape[1:]
@@ -204,15 +283,11 @@ def _error(means: np.ndarray) -> Any:
     return means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
 
-def even_part(easy: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """The part of a map of overlaps that a change of the sign of any one projection leaves, for a basis of axes."""
+def even_part(easy: np.ndarray, basis: np.ndarray, mirrors: np.ndarray) -> np.ndarray:
+    """The part of a map of overlaps that changes of signs (g, r) leave, for a basis of axes."""
     if np.any((np.abs(basis) > 1e-12).sum(axis=0) > 1):
         return easy
-    k = basis.shape[1]
-    square = easy.reshape(k, k, k, k)
-    kept = np.zeros_like(square)
-    for a, b in np.ndindex(k, k):
-        kept[a, b, a, b] = square[a, b, a, b]
-        kept[a, b, b, a] = square[a, b, b, a]
-        kept[a, a, b, b] = square[a, a, b, b]
-    return kept.reshape(k * k, k * k)
+    for signs in mirrors @ np.abs(basis):
+        both = np.kron(signs, signs)
+        easy = (easy + easy * np.outer(both, both)) / 2
+    return easy

@@ -41,7 +41,8 @@ class FunctionChannel(SequenceChannel):
             raise bad_parameter("noise", noise, takes)
         self.label_dimensions = labels.shape[1] if self.noise else 0
         flips = [np.where(np.arange(projections) == k, -1.0, 1.0) for k in range(projections)]
-        self.even = self.mirrored = all(np.allclose(self.clean(z * flip), labels) for flip in flips)
+        self.mirrored = all(np.allclose(self.clean(z * flip), labels) for flip in flips)
+        self.shared = int(self.mirrored)
 
     @property
     def projections(self) -> int:

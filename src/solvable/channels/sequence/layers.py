@@ -26,6 +26,7 @@ import numpy as np
 from solvable.channels.base import Linearisation
 from solvable.channels.sequence.base import Moments, SequenceChannel, even_part, pairs, second_moments
 from solvable.channels.sequence.hidden import drawn, nodes_of
+from solvable.channels.sequence.network import last_projections
 from solvable.channels.sequence.tables import softmax, solved, upper
 from solvable.numerics.batches import in_batches
 
@@ -36,7 +37,7 @@ _ROWS = 64
 class LayersChannel(SequenceChannel):
     """The label of `layers` layers on `tokens` tokens, with a residual connection of strength `residual`."""
 
-    even = mirrored = True
+    shared, mirrored = 1, True
 
     def __init__(self, layers: int, tokens: int, residual: float):
         self.layers, self.tokens, self.residual = layers, tokens, float(residual)
@@ -71,7 +72,7 @@ class LayersChannel(SequenceChannel):
 
     def shown(self, z: np.ndarray, noise: np.ndarray | None = None) -> np.ndarray:
         """u_L (n, T) of projections z (n, T, L)."""
-        return last_scores(z, self.residual)
+        return last_projections(z, self.residual)[..., 0]
 
     def observe(self, y: np.ndarray) -> np.ndarray:
         """u_L up to its sign, from the logarithms of labels (n, T, T)."""
@@ -102,7 +103,7 @@ class LayersChannel(SequenceChannel):
         weight = weight.ravel() * np.exp(found.log_Z)
         G = second_moments(found, np.eye(self.layers), 2, self.layers)
         easy = np.einsum("n,nij->ij", weight / weight.sum(), pairs(G, G, 2, self.layers))
-        return even_part(easy, np.eye(self.layers))
+        return even_part(easy, np.eye(self.layers), self.mirrors)
 
     def moments(
         self, shown: np.ndarray, Omega: np.ndarray, V: np.ndarray, draw: int = 0, fineness: float = 1.0
@@ -146,21 +147,6 @@ def _square(upper: np.ndarray, size: int) -> np.ndarray:
     row, column = np.triu_indices(size)
     found[:, row, column] = found[:, column, row] = upper
     return found
-
-
-def last_scores(z: np.ndarray, residual: float) -> np.ndarray:
-    """u_L (n, T) of projections z (n, T, L)."""
-    u, *later = np.moveaxis(z, -1, 0)
-    while later:
-        A = np.exp(log_softmax(u[:, :, None] * u[:, None, :]))
-        u, *later = (residual * rest + np.einsum("nts,ns->nt", A, rest) for rest in later)
-    return u
-
-
-def log_softmax(scores: np.ndarray) -> np.ndarray:
-    """The logarithm of the softmax over the last axis."""
-    shifted = scores - scores.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
 
 
 def signless(log_y: np.ndarray) -> np.ndarray:

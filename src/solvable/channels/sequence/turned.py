@@ -1,13 +1,14 @@
-r"""One attention layer of rank two: the projections of the tokens, up to a turn of the plane that they share.
+r"""One attention layer of rank r: the projections of the tokens, up to a turn that they share.
 
-The label softmax(z z^T) of z (T x 2) shows the rows of $K = z z^T$ up to their means, K P with $P = I - 11^T/T$. With
-$z_c$ a root of P K P, of rank two for three tokens and more, $z = K P z_c (z_c^T z_c)^{-1}$ up to a common turn or
+The label softmax(z z^T) of z (T x r) shows the rows of $K = z z^T$ up to their means, K P with $P = I - 11^T/T$. With
+$z_c$ a root of P K P, of rank r for more than r tokens, $z = K P z_c (z_c^T z_c)^{-1}$ up to a common turn or
 reflection O. So with rows of precision $\Lambda = V^{-1}$ and u one such z,
 
     Z ~ int dO exp(Tr[O^T u^T omega Lambda] - Tr[Lambda O^T u^T u O] / 2 - Tr[Lambda omega^T omega] / 2),
 
-an integral over an angle, for turns and for reflections, by the trapezoidal rule. Where nothing is known E[z z^T | y] =
-K/2 for each direction, and a small overlap grows by $E|K/2 - I|^2 = T(T + 1)/2$. [troiani2025fundamental]
+an integral over O(r): over an angle for r = 2, `angles`, by weighted draws for more, `turns`. Where nothing is known
+E[z_k z_k^T | y] = K/r for each direction, and a small overlap grows by $E|K/r - I|^2 = T(T + 1)/r$.
+[troiani2025fundamental]
 """
 
 from __future__ import annotations
@@ -17,43 +18,58 @@ from typing import Any
 import numpy as np
 
 from solvable.channels.base import Linearisation
+from solvable.channels.sequence.angles import average_over_angles
 from solvable.channels.sequence.base import Moments, SequenceChannel
+from solvable.channels.sequence.turns import average_over_turns
 
-RANK = 2
-_SPACING = 0.6
-"""Of angles, in units of the narrowest width of the weight."""
-_LEAST, _MOST, _ROWS = 24, 4096, 2**21
+MOST_RANK = 5
+_DRAWS, _DRAWS_ON_DATA = 8, 11
+"""The logarithm of the number of weighted draws of a sheet of O(3), to base 2; for each rank more twice as many."""
 
 
 class TurnedChannel(SequenceChannel):
-    """The label of a layer of rank two on `tokens` tokens, at least three."""
+    """The label of a layer of `rank` directions, two or more, on more `tokens` than these."""
 
-    even = mirrored = True
+    shared, mirrored, steady = 1, True, True
 
-    def __init__(self, tokens: int):
-        self.tokens = tokens
+    def __init__(self, tokens: int, rank: int = 2):
+        self.tokens, self.rank = tokens, rank
+        self._power = _DRAWS
+
+    @property
+    def turned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.rank
+
+    @property
+    def weighted(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.rank > 2
 
     @property
     def projections(self) -> int:
-        return RANK
+        return self.rank
 
     @property
     def definition(self) -> dict[str, Any]:
-        return {"tokens": self.tokens, "rank": RANK}
+        return {"tokens": self.tokens, "rank": self.rank}
 
     def __repr__(self) -> str:
-        return f"TurnedChannel({self.tokens})"
+        return f"TurnedChannel({self.tokens}, {self.rank})"
+
+    @property
+    def numbers(self) -> int:
+        """Those that a label shows: T r but for the turn."""
+        return self.tokens * self.rank - self.rank * (self.rank - 1) // 2
 
     def linearisation(self, M: np.ndarray, basis: np.ndarray) -> Linearisation:
         """In closed form where nothing is known."""
-        if np.any(M) or basis.shape[1] < RANK:
+        r, T = self.rank, self.tokens
+        if np.any(M) or basis.shape[1] < r:
             return super().linearisation(M, basis)
-        T = self.tokens
-        return Linearisation(basis, np.zeros((RANK, RANK)), T * (T + 1) / RANK * np.eye(RANK**2), 1e-12)
+        return Linearisation(basis, np.zeros((r, r)), T * (T + 1) / r * np.eye(r**2), 1e-12)
 
     def pinned_mass(self, directions: np.ndarray) -> float:
-        """A label is 2 T numbers but for the turn: without noise they pin both directions, or none."""
-        return 2.0 * self.tokens - 1 if directions.shape[1] == RANK else 0.0
+        """Without noise labels pin all directions, or none."""
+        return float(self.numbers) if directions.shape[1] == self.rank else 0.0
 
     def most_growth(self, directions: np.ndarray) -> float:
         return float(self.tokens * (self.tokens + 1))
@@ -63,48 +79,39 @@ class TurnedChannel(SequenceChannel):
         return z
 
     def observe(self, y: np.ndarray) -> np.ndarray:
-        """One z (n, T, 2) that has the label, from the logarithms of labels (n, T, T)."""
-        return root_of(y - y.mean(axis=-1, keepdims=True))
+        """One z (n, T, r) that has the label, from the logarithms of labels (n, T, T)."""
+        return root_of(y - y.mean(axis=-1, keepdims=True), self.rank)
+
+    def posterior(self, observation: Any, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Any:
+        self._power = _DRAWS_ON_DATA
+        try:
+            return super().posterior(observation, Omega, V, evidence)
+        finally:
+            self._power = _DRAWS
 
     def moments(
         self, shown: np.ndarray, Omega: np.ndarray, V: np.ndarray, draw: int = 0, fineness: float = 1.0
     ) -> Moments:
-        narrowest = np.sqrt(np.linalg.eigvalsh(V)[0] / self.tokens / 4)
-        count = int(np.clip(np.ceil(2 * np.pi * fineness / (_SPACING * narrowest)), _LEAST, _MOST))
-        rows = max(1, _ROWS // (8 * count))
-        parts = [_moments(shown[i : i + rows], Omega[i : i + rows], V, count) for i in range(0, len(Omega), rows)]
-        return Moments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        n, T, r = Omega.shape
+        precision = np.linalg.inv(V)
+        A = np.einsum("nti,nta,ab->nib", shown, Omega, precision, optimize=True)
+        G = np.einsum("nti,ntj->nij", shown, shown)
+        if r == 2:
+            # The narrowest width of the weight.
+            width = float(np.sqrt(np.linalg.eigvalsh(V)[0] / T / 4))
+            found = average_over_angles(A, G, precision, width / fineness)
+        else:
+            found = average_over_turns(A, G, precision, self._power + r - 3 + round(np.log2(fineness)), draw)
+        mean = (shown @ found.first).reshape(n, -1)
+        products = np.einsum("nti,niajb,nsj->ntasb", shown, found.second, shown, optimize=True)
+        known = np.einsum("nta,ab,ntb->n", Omega, precision, Omega, optimize=True)
+        log_Z = found.log_Z - known / 2 - T / 2 * np.linalg.slogdet(2 * np.pi * V)[1]
+        return Moments(log_Z, mean, products.reshape(n, T * r, T * r) - mean[:, :, None] * mean[:, None, :])
 
 
-def root_of(centred: np.ndarray) -> np.ndarray:
-    """z (n, T, 2), up to a turn, of K P (n, T, T)."""
+def root_of(centred: np.ndarray, rank: int) -> np.ndarray:
+    """z (n, T, r), up to a turn, of K P (n, T, T)."""
     both = centred - centred.mean(axis=1, keepdims=True)
     values, vectors = np.linalg.eigh((both + both.swapaxes(1, 2)) / 2)
-    sizes = np.sqrt(np.maximum(values[:, -RANK:], np.finfo(float).tiny))
-    return centred @ (vectors[:, :, -RANK:] / sizes[:, None, :])
-
-
-def _moments(u: np.ndarray, Omega: np.ndarray, V: np.ndarray, count: int) -> Moments:
-    n, T, _ = Omega.shape
-    angle = 2 * np.pi * np.arange(count) / count
-    c, s = np.cos(angle), np.sin(angle)
-    turns = np.stack([c, -s, s, c], 1).reshape(-1, RANK, RANK)
-    turns = np.concatenate([turns, turns * np.array([1.0, -1.0])])
-    inverse = np.linalg.inv(V)
-    gram = np.einsum("nti,ntj->nij", u, u)
-    along = np.einsum("nti,nta,ab->nib", u, Omega, inverse, optimize=True)
-    flat = turns.reshape(len(turns), -1)
-    squares = np.einsum("kia,ab,kjb->kij", turns, inverse, turns).reshape(len(turns), -1)
-    log_p = along.reshape(n, -1) @ flat.T - gram.reshape(n, -1) @ squares.T / 2
-    top = log_p.max(axis=1, keepdims=True)
-    p = np.exp(log_p - top)
-    total = p.sum(axis=1, keepdims=True)
-    p /= total
-    first = (p @ flat).reshape(n, RANK, RANK)
-    second = (p @ (flat[:, :, None] * flat[:, None, :]).reshape(len(turns), -1)).reshape(n, *[RANK] * 4)
-    mean = (u @ first).reshape(n, -1)
-    products = np.einsum("nti,niajb,nsj->ntasb", u, second, u, optimize=True).reshape(n, T * RANK, T * RANK)
-    known = np.einsum("nta,ab,ntb->n", Omega, inverse, Omega, optimize=True)
-    log_norm = -T / 2 * np.linalg.slogdet(2 * np.pi * V)[1]
-    log_Z = top[:, 0] + np.log(total[:, 0] / len(turns)) - known / 2 + log_norm
-    return Moments(log_Z, mean, products - mean[:, :, None] * mean[:, None, :])
+    sizes = np.sqrt(np.maximum(values[:, -rank:], np.finfo(float).tiny))
+    return centred @ (vectors[:, :, -rank:] / sizes[:, None, :])

@@ -36,7 +36,7 @@ class Product(NamedTuple):
 class UntiedChannel(SequenceChannel):
     """The label of a layer of untied keys and queries on `tokens` tokens: projections (query, key)."""
 
-    mirrored = True
+    shared, mirrored = 2, True
 
     def __init__(self, tokens: int):
         self.tokens = tokens
@@ -80,11 +80,11 @@ class UntiedChannel(SequenceChannel):
         return float(self.tokens * (self.tokens + 1))
 
     def shown(self, z: np.ndarray, noise: np.ndarray | None = None) -> Product:
-        return _product(z[:, :, :1] * (z[:, :, 1] - z[:, :, 1].mean(axis=1, keepdims=True))[:, None, :])
+        return product_of(split_matrix(z))
 
     def observe(self, y: np.ndarray) -> Product:
         """From the logarithms of labels (n, T, T)."""
-        return _product(y - y.mean(axis=-1, keepdims=True))
+        return product_of(y - y.mean(axis=-1, keepdims=True))
 
     def moments(
         self, shown: Product, Omega: np.ndarray, V: np.ndarray, draw: int = 0, fineness: float = 1.0
@@ -96,7 +96,13 @@ class UntiedChannel(SequenceChannel):
         return Moments(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _product(Y: np.ndarray) -> Product:
+def split_matrix(u: np.ndarray) -> np.ndarray:
+    """Y = u_Q v^T (n, T, T), v the keys without their mean, of u (n, T, 2)."""
+    return u[:, :, :1] * (u[:, :, 1] - u[:, :, 1].mean(axis=1, keepdims=True))[:, None, :]
+
+
+def product_of(Y: np.ndarray) -> Product:
+    """The parts of matrices Y of rank one."""
     left, size, right = np.linalg.svd(Y)
     return Product(left[..., 0], right[..., 0, :], size[..., 0])
 

@@ -103,8 +103,6 @@ def test_what_is_not_solved_is_refused():
         sv.DeepAttention(1, 1)
     with pytest.raises(ValueError, match="residual = 0.01 is not allowed: residual must be from 0.05 to 100"):
         sv.DeepAttention(2, 2, 0.01)
-    with pytest.raises(ValueError, match="tied = False is not allowed: tied must be True, or False for one layer"):
-        sv.DeepAttention(2, 2, tied=False)
 
 
 def test_labels_of_many_tokens_are_never_held_all_at_once():

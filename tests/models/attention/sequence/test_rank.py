@@ -1,4 +1,4 @@
-"""One layer of attention of rank two: where it begins to be learned, its overlaps, message passing."""
+"""Layers of attention of several directions: where they begin to be learned, overlaps, what is refused, runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
+from solvable.models.attention.sequence.growth import measured_growth
 
 MODEL = sv.DeepAttention(1, 3, rank=2)
 
@@ -35,16 +36,101 @@ def test_a_turn_of_the_estimate_does_not_change_its_scores():
     assert one["estimation_error"] == pytest.approx(two["estimation_error"])
 
 
-def test_what_has_no_such_channel_is_refused():
-    for arguments in (
-        {"layers": 2, "tokens": 3},
-        {"layers": 1, "tokens": 2},
-        {"layers": 1, "tokens": 3, "tied": False},
-    ):
-        with pytest.raises(ValueError, match="rank = 2 is not allowed: rank must be 1, or 2 for one layer of tied"):
-            sv.DeepAttention(rank=2, **arguments)
+@pytest.mark.parametrize(("tokens", "rank"), [(4, 3), (6, 5), (12, 4)])
+def test_thresholds_of_one_layer_are_closed(tokens, rank):
+    found = sv.thresholds(sv.DeepAttention(1, tokens, rank=rank))
+    assert found["weak_recovery"] == pytest.approx(rank / (tokens * (tokens + 1)))
+    # A label has tokens x rank numbers, but for those of a turn.
+    assert found["strong_recovery"] == pytest.approx(2 / (2 * tokens - rank + 1))
+
+
+REFUSED = (
+    (
+        {"layers": 1, "tokens": 2, "rank": 2},
+        "rank = 2 is not allowed: rank must be below the number of tokens, 2.*SequenceIndex",
+    ),
+    ({"layers": 1, "tokens": 3, "tied": False, "rank": 2}, "rank = 2 .* must be 1 with tied = False.*SequenceIndex"),
+    ({"layers": 2, "tokens": 4, "rank": 3}, "rank = 3 .* must be 1 or 2 for several layers"),
+    ({"layers": 1, "tokens": 8, "rank": 6}, "rank = 6 .* must be at most 5"),
+    ({"layers": 4, "tokens": 3, "rank": 2}, "layers = 4 .* must be at most 3 where a layer has several directions"),
+    ({"layers": 4, "tokens": 3, "tied": False}, "layers = 4 .* must be at most 3 where a layer has several directions"),
+    ({"layers": 2, "tokens": 2, "tied": False, "residual": 0.5}, "residual = 0.5 .* from 1 to 100 with tied = False"),
+    ({"layers": 1, "tokens": 2, "tied": 0}, "tied = 0 is not allowed: tied must be True or False"),
+)
+
+
+@pytest.mark.parametrize(("arguments", "words"), REFUSED, ids=lambda part: part if isinstance(part, str) else None)
+def test_what_has_no_such_channel_is_refused(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        sv.DeepAttention(**arguments)
+
+
+@pytest.mark.parametrize("arguments", [{"rank": 2}, {"tied": False}, {"tied": False, "layers": 2}], ids=str)
+def test_descent_is_for_layers_of_one_direction(arguments):
     with pytest.raises(sv.NotSimulable, match="rank"):
-        sv.simulate(MODEL, sv.GradientDescent(), alpha=0.5, d=10)
+        sv.simulate(sv.DeepAttention(**{"layers": 1, "tokens": 3, **arguments}), sv.GradientDescent(), alpha=0.5, d=10)
+
+
+SEVERAL = {"rank 2": sv.DeepAttention(2, 3, rank=2), "untied": sv.DeepAttention(2, 2, tied=False)}
+
+
+@pytest.mark.parametrize("model", SEVERAL.values(), ids=SEVERAL)
+def test_what_labels_hide_of_each_layer_does_not_change_scores(model):
+    rng = np.random.default_rng(1)
+    data = model.sample(rng, 40, alpha=0.5)
+    estimate = 0.6 * data.truth + 0.3 * rng.standard_normal(data.truth.shape)
+    turns = np.linalg.qr(rng.standard_normal((2, 2, 2)))[0] if model.tied else np.array([-np.eye(2), np.eye(2)])
+    other = np.concatenate([estimate[:, :2] @ turns[0], estimate[:, 2:] @ turns[1]], axis=1)
+    one, two = (model.scores(W, data, np.random.default_rng(2)) for W in (estimate, other))
+    np.testing.assert_allclose(one["overlap"], two["overlap"], atol=1e-12)
+    for name in ("estimation_error", "overlap_4", "cosine_1", "cosine_4"):
+        assert one[name] == pytest.approx(two[name]) and name in model.definitions
+    turned = one["overlap"] - one["overlap"].T
+    assert not model.tied or np.abs(turned[:2, :2]).max() < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", SEVERAL.values(), ids=SEVERAL)
+def test_below_the_threshold_of_one_layer_nothing_is_learned_of_several(model):
+    found = sv.predict(model, sv.AMP(), alpha=0.1)
+    assert found.converged and not found["overlap"].any()
+    assert 0 < found["generalization_error"] < found["plug_in_error"]
+
+
+def test_runs_of_several_layers_tell_all_their_directions():
+    for model in SEVERAL.values():
+        run = sv.simulate(model, sv.AMP(max_steps=3), alpha=0.6, d=30, seed=0)
+        assert run["overlap"].shape == (4, 4) and np.isfinite(run["overlap"]).all()
+        assert {"overlap_4", "cosine_4", "plug_in_error"} <= set(run.metrics)
+
+
+@pytest.mark.slow
+def test_the_last_untied_layer_is_learned_first():
+    model = SEVERAL["untied"]
+    found = sv.thresholds(model)
+    assert 2 * found["weak_recovery"] < found["layer_1"] and found["layer_2"] == found["weak_recovery"]
+    # Not before a single layer, whose threshold is closed.
+    assert found["layer_2"] > sv.thresholds(sv.DeepAttention(1, 2, tied=False))["weak_recovery"]
+    low, high = (found["layer_2"] * factor for factor in (0.97, 1.15))
+    known = sv.predict(model, sv.AMP(), alpha=[low, high])["overlap"]
+    assert not known[0].any() and known[1][2, 2] > known[1][3, 3] > 0 and not known[1][:2].any()
+
+
+@pytest.mark.slow
+def test_both_directions_of_the_last_layer_are_known_alike():
+    found = sv.predict(SEVERAL["rank 2"], sv.AMP(), alpha=0.3)
+    M = found["overlap"]
+    assert found.converged and M[2, 2] > 0.1 and M[2, 2] == pytest.approx(M[3, 3]) and not M[:2].any()
+
+
+@pytest.mark.slow
+def test_small_overlaps_grow_on_data_of_several_layers_as_the_thresholds_say():
+    for model in SEVERAL.values():
+        r = model.directions
+        rate = model.channel.linearisation(np.zeros((r, r)), np.eye(r)).growing_overlap()[0]
+        alpha = 4 / rate
+        grown = np.array([measured_growth(model, alpha, 400, seed) for seed in range(4)])
+        assert abs(grown.mean() - 4) < 4 * grown.std(ddof=1) / 2 + 0.4
 
 
 @pytest.mark.slow

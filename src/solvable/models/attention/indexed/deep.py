@@ -26,7 +26,7 @@ import equinox as eqx
 import numpy as np
 
 from solvable.channels.sequence.indexed_layers import IndexedLayersChannel, last_scores, scores_of
-from solvable.channels.sequence.layers import log_softmax
+from solvable.channels.sequence.network import log_softmax
 from solvable.core.axis import Axis
 from solvable.core.checks import check_count, real_number
 from solvable.core.errors import bad_parameter
