@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
 
@@ -65,7 +66,7 @@ def elsewhere(questions: list) -> dict[str, str]:
         [sys.executable, __file__, json.dumps(questions)],
         capture_output=True,
         text=True,
-        env={"PYTHONPATH": ":".join(sys.path)},
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},  # which may choose the kernels of linear algebra
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
