@@ -10,12 +10,10 @@ from solvable.channels.sequence.base import SequenceChannel
 from solvable.channels.sequence.turned import TurnedChannel
 from solvable.channels.sequence.turns import average_over_turns
 
-RNG = np.random.default_rng(0)
-
 
 @pytest.mark.parametrize(("tokens", "rank"), [(3, 2), (5, 2), (4, 3), (6, 5)])
 def test_a_label_shows_its_projections_up_to_a_turn(tokens, rank):
-    z = RNG.standard_normal((6, tokens, rank))
+    z = np.random.default_rng(0).standard_normal((6, tokens, rank))
     scores = z @ z.swapaxes(1, 2)
     log_y = scores - np.log(np.exp(scores).sum(axis=-1, keepdims=True))
     u = TurnedChannel(tokens, rank).observe(log_y)
@@ -31,26 +29,55 @@ COVARIANCES = {
 }
 
 
+SETS, EVEN_TURNS = 12, 200_000
+
+
 @pytest.mark.parametrize("V", COVARIANCES.values(), ids=COVARIANCES)
 def test_posteriors_are_those_of_drawn_turns(V):
-    r, inverse = len(V), np.linalg.inv(V)
+    """The mean of twelve sets of draws against even turns; the scatter of the sets tells their error, and both errors
+    are small."""
+    rng, r = np.random.default_rng(0), len(V)
     channel = TurnedChannel(max(r + 1, 3), r)
     T = channel.tokens
-    u, Omega = RNG.standard_normal((2, 1, T, r)) / (1 if r < 3 else 1.5)
-    found = channel.moments(u, Omega, V, fineness=1.0 if r == 2 else 8.0)
-    turn = np.linalg.qr(RNG.standard_normal((200_000, r, r)))[0] * RNG.choice([-1.0, 1.0], (200_000, 1, r))
+    u, Omega = rng.standard_normal((2, 1, T, r)) / (1 if r < 3 else 1.5)
+    sets = [channel.moments(u, Omega, V, draw=number, fineness=1.0 if r == 2 else 8.0) for number in range(SETS)]
+    turn = np.linalg.qr(rng.standard_normal((EVEN_TURNS, r, r)))[0] * rng.choice([-1.0, 1.0], (EVEN_TURNS, 1, r))
     z = u[0] @ turn
     left = z - Omega[0]
-    log_p = -np.einsum("kta,ab,ktb->k", left, inverse, left, optimize=True) / 2
+    log_p = -np.einsum("kta,ab,ktb->k", left, np.linalg.inv(V), left, optimize=True) / 2
     p = np.exp(log_p - log_p.max())
     flat = z.reshape(len(z), -1)
     mean = p @ flat / p.sum()
-    error = np.sqrt(p**2 @ (flat - mean) ** 2) / p.sum()
-    assert np.all(np.abs(found.mean[0] - mean) < 4 * error + (1e-12 if r == 2 else 0.03))
-    square = np.einsum("k,ka->a", p, (flat - mean) ** 2) / p.sum()
-    np.testing.assert_allclose(np.diag(found.covariance[0]), square, rtol=0.05)
+    off = (flat - mean) ** 2
+    square = p @ off / p.sum()
     norm = -T / 2 * np.linalg.slogdet(2 * np.pi * V)[1]
-    assert found.log_Z[0] == pytest.approx(np.log(p.mean()) + log_p.max() + norm, abs=0.03)
+    found = [
+        (
+            np.array([part.log_Z[0] for part in sets]),
+            np.log(p.mean()) + log_p.max() + norm,
+            p.std() / p.mean() / len(p) ** 0.5,
+        ),
+        (np.array([part.mean[0] for part in sets]), mean, np.sqrt(p**2 @ off) / p.sum()),
+        (
+            np.array([np.diag(part.covariance[0]) for part in sets]),
+            square,
+            np.sqrt(p**2 @ (off - square) ** 2) / p.sum(),
+        ),
+    ]
+    for values, known, known_error in found:
+        error = np.hypot(known_error, values.std(axis=0, ddof=1).max() / np.sqrt(SETS))
+        assert np.max(error) < 0.02
+        assert np.max(np.abs(values.mean(axis=0) - known) / error) < 4.5
+
+
+def test_a_posterior_on_data_has_more_draws_and_leaves_the_channel_as_it_is():
+    rng, V = np.random.default_rng(6), 0.5 * np.eye(3)
+    channel, twin = TurnedChannel(4, 3), TurnedChannel(4, 3)
+    u, Omega = rng.standard_normal((2, 5, 4, 3))
+    before = dict(vars(channel))
+    found = channel.posterior(u, Omega.reshape(20, 3), V)
+    assert vars(channel) == before and channel == twin
+    np.testing.assert_array_equal(found.mean.reshape(5, 12), twin.moments(u, Omega, V, fineness=8.0).mean)
 
 
 def turned_case(V, tokens, count, rng):

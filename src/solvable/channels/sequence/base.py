@@ -45,6 +45,8 @@ class SequenceChannel(Channel):
     weighted: bool = False
     steady: bool = False
     """Whether weighted samples are many enough for their second moments to serve as well."""
+    fineness_on_data: float = 1.0
+    """That of the posteriors of labels of data, over which no further average is taken."""
     label_dimensions: int = 0
     """How many Gaussian numbers, beside z, a label is made of."""
     shared: int = 0
@@ -71,7 +73,7 @@ class SequenceChannel(Channel):
         """Of each token: its mean and covariance, (n T, r) and (n T, r, r); log_Z is of each sample."""
         T, r = self.tokens, self.projections
         n = len(Omega) // T
-        found = self.moments(observation, Omega.reshape(n, T, r), V)
+        found = self.moments(observation, Omega.reshape(n, T, r), V, fineness=self.fineness_on_data)
         blocks = found.covariance.reshape(n, T, r, T, r)
         own = np.einsum("ntatb->ntab", blocks)
         return Posterior(found.log_Z, found.mean.reshape(n * T, r), own.reshape(n * T, r, r))

@@ -17,7 +17,8 @@ from solvable.numerics.sobol import normal_points
 
 Function = Callable[[np.ndarray], np.ndarray]
 """g: projections (n, T, r) to labels (n,) or (n, m)."""
-_DRAWS, _DRAWS_ON_DATA = 10, 13
+_DRAWS = 10
+"""The logarithm of the number of draws, to base 2."""
 _NUMBERS = 2**22
 _MOST_VALUES = 64
 LEAST_NOISE = 0.01
@@ -26,7 +27,7 @@ LEAST_NOISE = 0.01
 class FunctionChannel(SequenceChannel):
     """Labels g(z) with noise, or of finitely many values; `name` tells functions apart."""
 
-    weighted = True
+    weighted, fineness_on_data = True, 8.0
 
     def __init__(self, function: Function, name: Any, tokens: int, projections: int, noise: float):
         self.function, self.name, self.tokens = function, name, tokens
@@ -84,21 +85,12 @@ class FunctionChannel(SequenceChannel):
     def observe(self, y: np.ndarray) -> np.ndarray:
         return np.asarray(y, float)
 
-    def posterior(self, observation: Any, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Any:
-        self._power = _DRAWS_ON_DATA
-        try:
-            return super().posterior(observation, Omega, V, evidence)
-        finally:
-            self._power = _DRAWS
-
-    _power = _DRAWS
-
     def moments(
         self, shown: np.ndarray, Omega: np.ndarray, V: np.ndarray, draw: int = 0, fineness: float = 1.0
     ) -> Moments:
         T, r, n = self.tokens, self.projections, len(Omega)
         v, u = np.linalg.eigh(V)
-        nodes = normal_points(T * r, self._power + round(np.log2(fineness)), 1000 + draw).reshape(-1, T, r)
+        nodes = normal_points(T * r, _DRAWS + round(np.log2(fineness)), 1000 + draw).reshape(-1, T, r)
         nodes = nodes @ ((u * np.sqrt(np.maximum(v, 0.0))) @ u.T)
         rows = max(1, _NUMBERS // (len(nodes) * T * r))
         parts = [self._weighed(shown[i : i + rows], Omega[i : i + rows], nodes) for i in range(0, n, rows)]

@@ -23,7 +23,7 @@ from solvable.channels.sequence.base import Moments, SequenceChannel
 from solvable.channels.sequence.turns import average_over_turns
 
 MOST_RANK = 5
-_DRAWS, _DRAWS_ON_DATA = 8, 11
+_DRAWS = 8
 """The logarithm of the number of weighted draws of a sheet of O(3), to base 2; for each rank more twice as many."""
 
 
@@ -34,7 +34,6 @@ class TurnedChannel(SequenceChannel):
 
     def __init__(self, tokens: int, rank: int = 2):
         self.tokens, self.rank = tokens, rank
-        self._power = _DRAWS
 
     @property
     def turned(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -43,6 +42,10 @@ class TurnedChannel(SequenceChannel):
     @property
     def weighted(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.rank > 2
+
+    @property
+    def fineness_on_data(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 8.0 if self.weighted else 1.0
 
     @property
     def projections(self) -> int:
@@ -82,13 +85,6 @@ class TurnedChannel(SequenceChannel):
         """One z (n, T, r) that has the label, from the logarithms of labels (n, T, T)."""
         return root_of(y - y.mean(axis=-1, keepdims=True), self.rank)
 
-    def posterior(self, observation: Any, Omega: np.ndarray, V: np.ndarray, evidence: bool = True) -> Any:
-        self._power = _DRAWS_ON_DATA
-        try:
-            return super().posterior(observation, Omega, V, evidence)
-        finally:
-            self._power = _DRAWS
-
     def moments(
         self, shown: np.ndarray, Omega: np.ndarray, V: np.ndarray, draw: int = 0, fineness: float = 1.0
     ) -> Moments:
@@ -101,7 +97,7 @@ class TurnedChannel(SequenceChannel):
             width = float(np.sqrt(np.linalg.eigvalsh(V)[0] / T / 4))
             found = average_over_angles(A, G, precision, width / fineness)
         else:
-            found = average_over_turns(A, G, precision, self._power + r - 3 + round(np.log2(fineness)), draw)
+            found = average_over_turns(A, G, precision, _DRAWS + r - 3 + round(np.log2(fineness)), draw)
         mean = (shown @ found.first).reshape(n, -1)
         products = np.einsum("nti,niajb,nsj->ntasb", shown, found.second, shown, optimize=True)
         known = np.einsum("nta,ab,ntb->n", Omega, precision, Omega, optimize=True)
