@@ -67,6 +67,73 @@ def test_behind_a_strong_residual_connection_the_last_layer_is_a_single_one(tied
     np.testing.assert_allclose(mean[..., :2], Omega[..., :2], atol=0.01)
 
 
+@pytest.mark.parametrize("tied", [True, False])
+def test_once_the_first_layer_is_known_the_second_is_a_single_one_behind_a_known_matrix(tied):
+    """z_2 = B^-1 u_2, B = c + softmax(..): up to a turn, or up to the split and the mean, as a layer of its own."""
+    rng, T, c = np.random.default_rng(2), 3, 1.2
+    layers, one = (
+        (TurnedLayersChannel(2, T, c), TurnedChannel(T)) if tied else (UntiedLayersChannel(2, T, c), UntiedChannel(T))
+    )
+    V = np.diag([1e-12, 1e-12, 0.5, 0.4])
+    Omega, z = fields(rng, V, 4, T)
+    u = last_projections(z, c, 2, tied)
+    B = c * np.eye(T) + np.exp(log_attention(Omega[..., :2], tied))
+    if tied:
+        turned = u @ np.linalg.qr(rng.standard_normal((4, 2, 2)))[0]
+        shown, alone = turned, one.shown(np.linalg.solve(B, turned))
+    else:
+        shown, alone = layers.shown(z), one.shown(np.linalg.solve(B, u))
+    other = Omega + np.array([0, 0, 0.3, -0.2])
+
+    def found(where):
+        both = layers.moments(shown, where, V, fineness=16.0)
+        return both, one.moments(alone, where[..., 2:], V[2:, 2:])
+
+    (both, single), (shifted, moved) = found(Omega), found(other)
+    mean, covariance = both.mean.reshape(4, T, 4), both.covariance.reshape(4, T, 4, T, 4)
+    np.testing.assert_allclose(mean[..., 2:].reshape(4, -1), single.mean, atol=2e-3)
+    np.testing.assert_allclose(covariance[:, :, 2:, :, 2:].reshape(4, 2 * T, 2 * T), single.covariance, atol=2e-3)
+    np.testing.assert_allclose(shifted.log_Z - both.log_Z, moved.log_Z - single.log_Z, atol=4e-3)
+    if tied:
+        np.testing.assert_allclose(both.log_Z, single.log_Z - 2 * np.linalg.slogdet(B)[1], atol=4e-3)
+
+
+def test_labels_of_untied_layers_tell_nothing_of_the_mean_key_of_any_layer():
+    """Rows of a softmax do not change with a number added to all keys, and B takes what tokens share to the same."""
+    rng, T = np.random.default_rng(4), 3
+    channel, V = UntiedLayersChannel(3, T, 1.0), np.diag([0.5, 0.6, 0.4, 0.3, 0.5, 0.4])
+    Omega, z = fields(rng, V, 3, T)
+    shifted = z + np.array([0, 0.7, 0, -0.4, 0, 1.1])
+    one, two = (log_attention(last_projections(part, 1.0, 2, tied=False), tied=False) for part in (z, shifted))
+    np.testing.assert_allclose(one, two, atol=1e-12)
+    sets = [channel.moments(channel.shown(z), Omega, V, draw, 4.0) for draw in range(8)]
+    keys = np.array([part.mean.reshape(3, T, 6).mean(axis=1)[:, 1::2] for part in sets])
+    left = keys - Omega.mean(axis=1)[:, 1::2]
+    np.testing.assert_allclose(left[..., -1], 0, atol=1e-12)
+    assert np.abs(left.mean(axis=0)).max() < 5 * left.std(axis=0, ddof=1).max() / np.sqrt(8) < 0.1
+    spread = sets[0].covariance.reshape(3, T, 6, T, 6)[:, :, 5, :, 5].mean(axis=(1, 2))
+    np.testing.assert_allclose(spread, V[5, 5] / T, atol=1e-12)
+
+
+@pytest.mark.parametrize("layers", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_turns_of_the_directions_of_a_layer_turn_the_posterior(layers):
+    """The label does not change with them: fields and covariance turned in each layer turn the means, up to draws."""
+    rng, T = np.random.default_rng(5), 3
+    channel, V = TurnedLayersChannel(layers, T, 1.0), np.diag([0.6, 0.4] * layers)
+    Omega, z = fields(rng, V, 4, T)
+    turns = np.linalg.qr(rng.standard_normal((layers, 2, 2)))[0]
+    turn = np.zeros((2 * layers, 2 * layers))
+    for number, own in enumerate(turns):
+        turn[2 * number : 2 * number + 2, 2 * number : 2 * number + 2] = own
+    shown = channel.shown(z)
+    np.testing.assert_allclose(channel.shown(z @ turn), shown @ turns[-1], atol=1e-12)
+    one = np.array([channel.moments(shown, Omega, V, draw, 2.0).mean for draw in range(8)])
+    two = np.array([channel.moments(shown, Omega @ turn, turn.T @ V @ turn, draw, 2.0).mean for draw in range(8)])
+    gap = one.mean(axis=0).reshape(Omega.shape) @ turn - two.mean(axis=0).reshape(Omega.shape)
+    error = np.sqrt((one.var(axis=0, ddof=1).max() + two.var(axis=0, ddof=1).max()) / 8)
+    assert np.abs(gap).max() < 4.5 * error < 0.1
+
+
 def test_the_posterior_of_untied_layers_is_that_of_draws_whose_label_comes_close():
     rng, T = np.random.default_rng(7), 2
     channel = UntiedLayersChannel(2, T, 1.0)
@@ -161,7 +228,13 @@ def test_information_has_the_symmetries_of_labels():
 
 
 @pytest.mark.slow
-def test_the_growth_of_one_layer_is_that_of_draws():
-    """The sampled map of a single layer behind a strong residual connection, against the closed one."""
-    lin = SequenceChannel.linearisation(UntiedLayersChannel(2, 2, 100.0), np.zeros((4, 4)), np.eye(4))
-    assert lin.growing_overlap()[0] == pytest.approx(2 + np.sqrt(5), abs=4 * lin.error + 0.05)
+@pytest.mark.parametrize(
+    ("layers", "one"),
+    [(TurnedLayersChannel(2, 3, 100.0), TurnedChannel(3)), (UntiedLayersChannel(2, 2, 100.0), UntiedChannel(2))],
+    ids=str,
+)
+def test_behind_a_strong_residual_connection_small_overlaps_grow_as_those_of_one_layer(layers, one):
+    """The sampled map of two layers against the closed one of a layer."""
+    lin = SequenceChannel.linearisation(layers, np.zeros((4, 4)), np.eye(4))
+    closed = one.linearisation(np.zeros((2, 2)), np.eye(2)).growing_overlap()[0]
+    assert lin.growing_overlap()[0] == pytest.approx(closed, abs=4 * lin.error + 0.05)
