@@ -79,12 +79,8 @@ def committee(rng) -> Point:
         float(rng.uniform(0.02, 0.25)), name, width=p, start=start(rng, p, r), spherical=bool(rng.random() < 0.6)
     )
     truth = flows.committee(g, sigma, slope, "once", by_gauss(10) if name == "z**2" else by_ball, 1e-11)
-    return (
-        sv.MultiIndex(target, noise=sometimes(rng, 0.01, 0.3)),
-        learner,
-        {"alpha": log_uniform(rng, 0.3, 5, 1)},
-        truth,
-    )
+    model = sv.MultiIndex(target, noise=sometimes(rng, 0.01, 0.3))
+    return model, learner, {"alpha": log_uniform(rng, 0.3, 5, 1)}, truth
 
 
 def several(kind: str, p: int) -> Draw:
@@ -105,12 +101,7 @@ def several(kind: str, p: int) -> Draw:
             rule = by_gauss(22)
         truth = flows.committee(g, *NEURONS[name], kind, rule, rtol)
         model = sv.MultiIndex(target, noise=sometimes(rng, 0.01, 0.3))
-        return (
-            model,
-            learner(float(rng.uniform(0.02, 0.15)), name, **shared),
-            {"alpha": log_uniform(rng, 0.3, 4, 1)},
-            truth,
-        )
+        return model, learner, {"alpha": log_uniform(rng, 0.3, 4, 1)}, truth
 
     return draw
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from reference.giant_steps import alignments
 
 import solvable as sv
 from solvable.models.features.two_steps.directions import Sample, directions, sample_nodes
@@ -46,33 +47,6 @@ def second_label(z):
     return np.sin(2 * z) - 2 * np.exp(-1.5) * np.sin(z) + (np.cos(z) - np.exp(-0.5)) / 2
 
 
-def by_definition(target, slopes, k, alpha, reuse, noise):
-    """The alignment of power k: all averages by plain Gauss-Hermite rules, over u and nu as well."""
-
-    def rule(count):
-        x, w = np.polynomial.hermite_e.hermegauss(count)
-        return x, w / w.sum()
-
-    (z, wz), (xi, wx), (u, wu), (nu, wn) = rule(80), rule(9), rule(50), rule(6)
-    z, xi, zeta = np.meshgrid(z, xi, xi, indexing="ij")
-    weight = np.einsum("i,j,k->ijk", wz, wx, wx)
-    y = target(z) + np.sqrt(noise) * zeta
-    mean, g1, square = (np.sum(weight * part) for part in (y, y * z, y * y))
-    b = np.sqrt(square / alpha)
-    first = slopes[0](u)
-    c1, c2 = wu @ first, wu @ slopes[1](u)
-    spread = np.sqrt((wu @ first**2 - c1**2) * square / alpha)
-    field, v = c1 * (g1 * z + b * xi), 0.0
-    for i in range(len(u)):
-        for j in range(len(nu)):
-            shift = field + c2 * mean * u[i] + spread * nu[j] + (first[i] * y / alpha if reuse else 0.0)
-            v = v + wu[i] * wn[j] * slopes[k](u)[i] * shift**k
-    v = y * v
-    S, R, P, Q = (np.sum(weight * part) for part in (v * z, v * xi, v * y, v * v))
-    A, rest = (R + b * P / square, Q - P**2 / square) if reuse else (R, Q)
-    return S / np.sqrt(S**2 + A**2 + rest / alpha)
-
-
 def test_it_agrees_with_an_independent_evaluation_for_an_activation_that_saturates():
     """Slopes s = 1/(1 + exp(-2 u - 1.4)), of which all derivatives count; and 0.4102 for the second label."""
 
@@ -81,9 +55,9 @@ def test_it_agrees_with_an_independent_evaluation_for_an_activation_that_saturat
 
     slopes = [s, lambda u: 2 * s(u) * (1 - s(u)), lambda u: 4 * s(u) * (1 - s(u)) * (1 - 2 * s(u))]
     found = sv.predict(model(SECOND, SIGMOID), sv.TwoSteps(0.42, 0.2), alpha=3.0)
+    known, _ = alignments(second_label, slopes, 3.0, True, 0.0)
     for k in range(3):
-        known = by_definition(second_label, slopes, k, 3.0, True, 0.0)
-        assert found[f"alignment_{k}"] == pytest.approx(np.sign(slopes[k](0.0)) * known, rel=1e-4, abs=1e-6)
+        assert found[f"alignment_{k}"] == pytest.approx(known[k], rel=1e-8, abs=1e-12)
     assert found["alignment_1"] == pytest.approx(0.4102223, abs=1e-6)
 
 
@@ -121,9 +95,10 @@ def test_it_agrees_with_an_independent_evaluation():
     slopes = [lambda u: 2 + u + u**2 / 2, lambda u: 1 + u, np.ones_like]
     for reuse, mean in ((True, 0.3), (False, 0.3), (True, 0.0)):
         found = sv.predict(model(f"tanh(z) + {mean}", CUBIC, noise=0.2), sv.TwoSteps(0.4, 0.2, reuse), alpha=1.7)
+        known, share = alignments(lambda z, mean=mean: np.tanh(z) + mean, slopes, 1.7, reuse, 0.2)
         for k in range(3):
-            known = by_definition(lambda z, mean=mean: np.tanh(z) + mean, slopes, k, 1.7, reuse, 0.2)
-            assert found[f"alignment_{k}"] == pytest.approx(known, rel=1e-6, abs=1e-12)
+            assert found[f"alignment_{k}"] == pytest.approx(known[k], rel=1e-9, abs=1e-12)
+        assert found["squared_overlap"] == pytest.approx(share, rel=1e-9)
 
 
 def test_where_both_theories_are_the_same():
