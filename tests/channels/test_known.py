@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from solvable.channels import GenericChannel, channel_of
 from solvable.channels.generic import KnownChannel
-from solvable.channels.predictor import LevelSetPredictor
+from solvable.channels.levels.predictor import LevelSetPredictor
 from solvable.core.errors import NotSimulable
 from solvable.numerics.subspaces import complement
 from solvable.targets.rotate import rotate

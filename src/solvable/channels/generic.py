@@ -17,9 +17,10 @@ from solvable.channels.levels.averages import Narrowness, Rule, information, nar
 from solvable.channels.levels.fibres import coordinate_rule, tensor_rule
 from solvable.channels.levels.labels import LabelRule, Resolution, label_rule
 from solvable.channels.levels.noise import noisy_rule
+from solvable.channels.levels.predictor import LevelSetPredictor
 from solvable.channels.levels.rows import RowPosterior
 from solvable.channels.levels.surface import Surface
-from solvable.channels.predictor import LevelSetPredictor, Predictor
+from solvable.channels.predictor import Predictor
 from solvable.core.errors import checked_variance
 from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import normal_density

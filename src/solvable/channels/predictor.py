@@ -9,35 +9,18 @@ from __future__ import annotations
 
 import abc
 import functools
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr
 
-from solvable.channels.levels.averages import label_moments
-from solvable.channels.levels.labels import LabelRule
-from solvable.channels.levels.surface import Surface
-from solvable.numerics.errors import COARSER
 from solvable.numerics.gaussian import gaussian_panels, graded_legendre, ladder_edges, normal_density, panels
-from solvable.numerics.gaussian_many import Frame, frame
 from solvable.numerics.roots import illinois
-from solvable.numerics.subspaces import complement
 from solvable.targets.landscape import Landscape
-
-if TYPE_CHECKING:
-    from solvable.channels.generic import GenericChannel
 
 _PANELS = np.array([-10.0, -7.0, -5.0, -4.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0])
 _NODES = (10, 16, 32, 64)
 _CHUNK = 128
 """How many omega are taken at a time: their nodes then stay in the cache."""
-
-_KNOWN = 1e-7
-"""Directions with a smaller variance count as known exactly."""
-_TABLE_REACH = 5.0
-_TABLE_NODES = {1: 2001, 2: 161, 3: 41}
-_TABLE_EXACT = 1e-3
-_KINKED = {1: 4.0, 2: 3.0, 3: 1.5}
 
 Errors = dict[str, tuple[np.ndarray, np.ndarray]]
 """For each metric its value (k,) and an error estimate (k,) at each V of a batch."""
@@ -219,132 +202,3 @@ def _smooth_moments(shape: Landscape, omega: np.ndarray, V: float, nodes: int) -
     g = np.where(weight > 0, g, 0.0)
     mean = np.sum(weight * g, (-2, -1))
     return mean, np.sum(weight * (g - mean[..., None, None]) ** 2, (-2, -1))
-
-
-class LevelSetPredictor(Predictor):
-    """The predictor of a target of several projections, from the level sets of its noiseless channel."""
-
-    def __init__(self, channel: GenericChannel):
-        self.channel = channel
-
-    def predict(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        return self._table(V).mean(Omega @ self.channel.basis)
-
-    def classify(self, Omega: np.ndarray, V: np.ndarray) -> np.ndarray:
-        return self._table(V).most_probable(Omega @ self.channel.basis)
-
-    def _table(self, V: np.ndarray) -> PredictionTable:
-        basis = self.channel.basis
-        return PredictionTable(self.channel.rule(), self.channel.surface, basis.T @ V @ basis)
-
-    def errors(self, V: np.ndarray) -> Errors:
-        return batched([self._errors(v) for v in np.asarray(V, float)])
-
-    def _errors(self, V: np.ndarray) -> dict[str, tuple[float, float]]:
-        v, u = np.linalg.eigh((V + V.T) / 2)
-        exact = v < _KNOWN
-        names = ["generalization_error", *(["classification_error"] if self.channel.discrete else [])]
-        if exact.all():
-            return {name: (0.0, 0.0) for name in names}
-        if not exact.any():
-            return _extrapolated(self.channel, v, u)
-        known = u[:, exact].round(12)
-        rest = complement(known)
-        found = _extrapolated(self.channel.known(known), *np.linalg.eigh(rest.T @ V @ rest))
-        return {name: found.get(name, (0.0, 0.0)) for name in names}
-
-
-def _extrapolated(channel: Any, v: np.ndarray, u: np.ndarray) -> dict[str, tuple[float, float]]:
-    """The errors at V = u diag(v) u^T, continued to variances below the channel's resolution.
-
-    There an error depends on a small variance v like a + b v for smooth labels, like a + b v^(1/2) beside jumps.
-    """
-    resolution = channel.resolution
-    small = v < resolution
-    if not small.any():
-        return _level_errors(channel, (u * v) @ u.T)
-    one, two = (_level_errors(channel, (u * np.where(small, k * resolution, v)) @ u.T) for k in (1.0, 2.0))
-    x = (v[small].mean() / resolution) ** (0.5 if channel.discrete else 1.0)
-    gap = np.sqrt(2) - 1 if channel.discrete else 1.0
-
-    def continued(name: str) -> tuple[float, float]:
-        slope = (two[name][0] - one[name][0]) / gap
-        value = one[name][0] - slope * (1 - x)
-        return max(value, 0.0), one[name][1] + 0.2 * abs(slope) * (1 - x)
-
-    return {name: continued(name) for name in one}
-
-
-def _level_errors(channel: Any, V: np.ndarray) -> dict[str, tuple[float, float]]:
-    """The errors where the rules of the channel's parts resolve the posterior; the coarser rules tell their errors."""
-    inner = channel.basis.T @ (np.eye(len(V)) - V) @ channel.basis
-    fine, coarse = {}, {}
-    for total, fineness in ((fine, 1.0), (coarse, COARSER)):
-        for part in channel.parts(fineness):
-            for name, value in _rule_errors(part.rule, inner, fineness).items():
-                total[name] = total.get(name, 0.0) + part.chance * value
-    return {name: (fine[name], abs(fine[name] - coarse.get(name, 0.0))) for name in fine}
-
-
-def _rule_errors(rule: LabelRule, M: np.ndarray, fineness: float = 1.0) -> dict[str, float]:
-    """E[(g - E[g|omega])^2] and, for discrete labels, P(the most probable label is wrong), for omega ~ N(0, M)."""
-    grid = frame(M, fineness)
-    Z = label_moments(rule, grid, [(0,) * len(M)])[:, 0] * rule.mu[:, None]
-    weight = grid.weights
-    total = Z.sum(0)
-    mean, square = (rule.y @ Z / total, rule.y**2 @ Z / total)
-    errors = {"generalization_error": float(weight @ (square - mean**2))}
-    if not rule.nodes:
-        errors["classification_error"] = _classification_error(rule, M, fineness)
-    return errors
-
-
-def _classification_error(rule: LabelRule, M: np.ndarray, fineness: float) -> float:
-    """The largest of the probabilities has kinks in omega, so that its grid must be finer than that of smooth means."""
-    grid = frame(M, _KINKED[len(M)] * fineness)
-    Z = label_moments(rule, grid, [(0,) * len(M)])[:, 0] * rule.mu[:, None]
-    return float(grid.weights @ (1 - Z.max(0) / Z.sum(0)))
-
-
-class PredictionTable:
-    """E[g(z)] and the most probable value for z ~ N(omega, V), as functions of omega."""
-
-    def __init__(self, rule: LabelRule, surface: Surface, V: np.ndarray):
-        self._rule, self._surface = rule, surface
-        v, self._basis = np.linalg.eigh(V)
-        self._known = v.max() < _TABLE_EXACT
-        if self._known:
-            return
-        v = np.clip(v, _TABLE_EXACT, 1.0)
-        count = _TABLE_NODES[len(v)]
-        axes = []
-        for v_i in v:
-            reach = max(_TABLE_REACH * np.sqrt(1 - v_i), 1e-3)
-            step = 0.35 * np.sqrt(v_i)
-            axes.append(np.linspace(-reach, reach, int(np.clip(np.ceil(2 * reach / step), 5, count))))
-        grid = Frame(self._basis, v, axes, [np.ones(len(a)) for a in axes])
-        Z = label_moments(rule, grid, [(0,) * len(v)])[:, 0] * rule.mu[:, None]
-        self._Z, self._axes = Z / np.maximum(Z.sum(0), 1e-300), axes
-
-    def mean(self, omega: np.ndarray) -> np.ndarray:
-        """E[g(z)] at each row of omega."""
-        if self._known:
-            return self._surface.function(omega)
-        return self._interpolated(self._rule.y @ self._Z, omega)
-
-    def most_probable(self, omega: np.ndarray) -> np.ndarray:
-        """The most probable value at each row of omega; for discrete labels."""
-        if self._known:
-            return self._surface.function(omega)
-        chances = np.stack([self._interpolated(row, omega) for row in self._Z], 1)
-        return self._rule.y[np.argmax(chances, 1)]
-
-    def _interpolated(self, table: np.ndarray, omega: np.ndarray) -> np.ndarray:
-        place = omega @ self._basis
-        place = np.clip(place, [a[0] for a in self._axes], [a[-1] for a in self._axes])
-        values = table.reshape([len(a) for a in self._axes])
-        from scipy.interpolate import RegularGridInterpolator  # loaded when needed: it takes long to import
-
-        return RegularGridInterpolator(tuple(self._axes), values, method="cubic" if values.ndim < 3 else "linear")(
-            place
-        )
