@@ -24,9 +24,9 @@ def softmax(scores: Table) -> Table:
 def solved(A: Table, residual: Any, right: list[Any], T: int) -> tuple[list[Any], Any]:
     """(residual I + A)^-1 times T rows, and the determinant, by elimination without pivots.
 
-    A = softmax(h) of a symmetric h is a positive diagonal matrix times a symmetric one. All pivots are positive for
-    h = u u^T, whose exponential is positive definite; and for any h with a residual of at least one, the eigenvalues of
-    A and of its leading parts being real and above -1.
+    All pivots are positive for A = softmax(u u^T), a positive diagonal matrix times the positive definite exponential;
+    and for any softmax with a residual of at least one, the eigenvalues of its leading parts being at most one in modulus,
+    in conjugate pairs and never -1.
     """
     A = [[A[t][s] + residual if t == s else A[t][s] for s in range(T)] for t in range(T)]
     right, determinant = list(right), 1.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import solvable as sv
+from solvable.cli.app import run
 from solvable.models.attention.sequence.growth import measured_growth
 
 MODEL = sv.DeepAttention(1, 3, rank=2)
@@ -65,6 +66,28 @@ def test_what_has_no_such_channel_is_refused(arguments, words):
         sv.DeepAttention(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ("layers=1 tokens=3 rank=3", "rank = 3 is not allowed: rank must be below the number of tokens, 3"),
+        ("layers=2 tokens=4 rank=3", "rank = 3 is not allowed: rank must be 1 or 2 for several layers"),
+        ("layers=1 tokens=3 rank=2 tied=false", "rank = 2 is not allowed: rank must be 1 with tied = False"),
+        ("layers=1 tokens=3 rank=two", "rank = 'two' is not allowed: rank must be an integer"),
+    ],
+)
+def test_the_command_line_names_what_it_refuses(parameters, words, capsys):
+    given = [part for text in parameters.split() for part in ("--param", text)]
+    assert run(["predict", "--model", "deep-attention", *given, "--alpha", "0.2"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_thresholds_of_a_layer_are_printed_by_the_command_line(capsys):
+    given = ["--param", "layers=1", "--param", "tokens=4", "--param", "rank=3"]
+    assert run(["thresholds", "--model", "deep-attention", *given]) == 0
+    printed = capsys.readouterr().out
+    assert "0.15" in printed and "0.333" in printed
+
+
 @pytest.mark.parametrize("arguments", [{"rank": 2}, {"tied": False}, {"tied": False, "layers": 2}], ids=str)
 def test_descent_is_for_layers_of_one_direction(arguments):
     with pytest.raises(sv.NotSimulable, match="rank"):
@@ -102,6 +125,39 @@ def test_runs_of_several_layers_tell_all_their_directions():
         run = sv.simulate(model, sv.AMP(max_steps=3), alpha=0.6, d=30, seed=0)
         assert run["overlap"].shape == (4, 4) and np.isfinite(run["overlap"]).all()
         assert {"overlap_4", "cosine_4", "plug_in_error"} <= set(run.metrics)
+
+
+def test_runs_of_two_untied_layers_fulfil_coarse_equations():
+    """Few and small runs against the equations with a sixteenth of the nodes, iterated here."""
+    model, alpha, M = SEVERAL["untied"], 0.6, np.diag([0.0, 0.0, 0.5, 0.3])
+    for _ in range(6):
+        learned = alpha * model.channel.average(np.eye(4) - M, 0.25).information[2:, 2:]
+        M[2:, 2:] = np.eye(2) - np.linalg.inv(np.eye(2) + learned)
+    runs = [sv.simulate(model, sv.AMP(max_steps=30), alpha=alpha, d=100, seed=seed) for seed in range(4)]
+    for name, known in (("overlap_3", M[2, 2]), ("overlap_4", M[3, 3])):
+        found = np.array([run[name] for run in runs])
+        error = found.std(ddof=1) / np.sqrt(len(runs))
+        assert error < 0.07 and abs(found.mean() - known) < 4 * error + 0.02
+    assert np.abs([run["overlap"][:2, :2] for run in runs]).max() < 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "alpha"), [(SEVERAL["rank 2"], 0.35), (SEVERAL["untied"], 0.6)], ids=SEVERAL)
+def test_runs_of_several_layers_agree_with_theory_at_two_sizes(model, alpha):
+    """The mean over runs within four standard errors and a shift of size 1/d; runs know how much they know."""
+    theory, seeds = sv.predict(model, sv.AMP(), alpha=alpha), 8
+    assert theory.converged and not theory["overlap"][:2].any()
+    for d in (100, 300):
+        runs = [sv.simulate(model, sv.AMP(max_steps=80), alpha=alpha, d=d, seed=seed) for seed in range(seeds)]
+        found = np.array([np.diag(run["overlap"])[2:] for run in runs])
+        if model.tied:
+            found = found.mean(axis=1, keepdims=True)
+        known = np.diag(theory["overlap"])[2 : 2 + found.shape[1]]
+        error = found.std(axis=0, ddof=1) / np.sqrt(seeds)
+        assert np.all(error < 0.05)
+        assert np.all(np.abs(found.mean(axis=0) - known) < 4 * np.hypot(error, theory.uncertainty["overlap_3"]) + 2 / d)
+        doubt = np.array([np.trace(run["overlap"] - run.details["self_overlap"]) for run in runs])
+        assert abs(doubt.mean()) < 4 * doubt.std(ddof=1) / np.sqrt(seeds) + 4 / d
 
 
 @pytest.mark.slow
