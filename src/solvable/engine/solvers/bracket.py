@@ -27,6 +27,8 @@ _LARGEST = 1e12
 """The qhat from which on mmse = dimension / qhat."""
 _STRIDE = 2.5
 """How far log qhat goes up at a time in search of a bracket."""
+_BELOW = 1e-9
+"""How far below what V = 1 gives that search starts: where nothing is learned that is the solution."""
 _ACCURACY = 1e-13
 _ACCEPTED = 1e-10
 _MANY, _POLISHED = 16, 1e-12
@@ -173,6 +175,7 @@ class Bracket(Solver):
         first, most, last = np.log(gain) + np.log(information)[:, None]
         beyond = most > np.log(_LARGEST)
         most = np.minimum(most, np.log(_LARGEST))
+        first -= _BELOW
         low, high = np.where(beyond, most, first), np.where(beyond, last, first)
         active = np.flatnonzero(~beyond)
         while active.size:
