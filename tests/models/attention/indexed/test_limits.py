@@ -133,3 +133,19 @@ def test_what_has_no_limit_is_refused():
             sv.predict(sv.AttentionIndexed(rho, 2), sv.GradientDescent(), alpha=0.1)
         with pytest.raises(sv.NotSimulable, match="finite rank"):
             sv.simulate(sv.AttentionIndexed(math.inf, 2), sv.GradientDescent(), alpha=0.1, d=20)
+
+
+@pytest.mark.parametrize("rho", [pytest.param(1000.0, marks=pytest.mark.slow), 1e4])
+def test_wide_untied_layers_keep_their_digits_next_to_recovery(rho):
+    """There the error is that of Gaussian entries, 1 - 2 alpha."""
+    alpha = 0.5 - np.array([1e-3, 1e-5, 1e-7, 1e-9])
+    found = sv.predict(sv.AttentionIndexed(rho, 2, tied=False), sv.BayesOptimal(), alpha=alpha)
+    assert np.all(found.converged)
+    np.testing.assert_allclose(found["estimation_error"], 1 - 2 * alpha, rtol=1e-5)
+
+
+def test_small_errors_of_untied_layers_are_quadrature_below_large_ranks():
+    """Half of the rank leaves three quarters of the unknowns."""
+    for rho, dimension in ((0.5, 0.75), (1.5, 1.0)):
+        signal = sv.AttentionIndexed(rho, 2, tied=False).signal_side()
+        assert float(1e10 * signal.measured(np.array([1e10]))[0][0]) == pytest.approx(dimension, rel=1e-6)
