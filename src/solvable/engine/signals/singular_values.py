@@ -124,9 +124,9 @@ def upright(rho: float, beta: float) -> tuple[ProductWishart, float]:
 
 
 def _from_gaussian(law: ProductWishart, aspect: float, kappa: Any) -> Any:
-    """A bound on the relative distance of mmse(kappa) from that of Gaussian entries, kappa / (1 + kappa), at large ranks.
+    """A bound on the relative distance of mmse(kappa) from that of Gaussian entries, kappa / (1 + kappa).
 
-    It falls like the square of the rank, and like kappa: S of full rank is smooth at the scale of weak noise.
+    It falls like the square of a large rank, and like kappa: S of full rank is smooth at the scale of weak noise.
     """
     ratio = aspect / float(law.rho)
     return ratio**2 * kappa if ratio < _LARGE else np.full(np.shape(kappa), np.inf)
