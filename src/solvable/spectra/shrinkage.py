@@ -16,7 +16,8 @@ import jax.numpy as jnp
 
 from solvable.spectra.law import Law
 
-_AVERAGED = 8
+_AVERAGED, _ROUND = 2, 15
+"""How many iterates of a round are averaged ones, before Newton's; where one does not end it another round follows."""
 _MOST = 60
 
 
@@ -52,7 +53,7 @@ def subordinate(law: Law, D: Any, z: jax.Array) -> jax.Array:
     r"""The root w of $w + D g_A(w) = z$ in the upper half-plane, for z in it.
 
     The map $w \mapsto z - D g_A(w)$ sends the half-plane into itself, and its iterates converge to the only root there.
-    A few averaged ones come close enough for Newton's method.
+    Two averaged ones come close enough for Newton's method.
     """
     accuracy = 1e-12 * jnp.sqrt(D) + 1e-15 * jnp.max(jnp.abs(z))
 
@@ -65,7 +66,7 @@ def subordinate(law: Law, D: Any, z: jax.Array) -> jax.Array:
         excess = w + D * law.stieltjes(w) - z
         newton = w - excess / (1 + D * law.stieltjes_slope(w))
         newton = jnp.real(newton) + 1j * jnp.abs(jnp.imag(newton))
-        return jnp.where(steps < _AVERAGED, w - excess / 2, newton), jnp.max(jnp.abs(excess)), steps + 1
+        return jnp.where(steps % _ROUND < _AVERAGED, w - excess / 2, newton), jnp.max(jnp.abs(excess)), steps + 1
 
     start = z + 1j * jnp.sqrt(D)
     return jax.lax.while_loop(unfinished, step, (start, jnp.asarray(jnp.inf), jnp.asarray(0)))[0]

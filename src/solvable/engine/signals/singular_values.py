@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,11 @@ from solvable.spectra.rectangular_denoising import optimal_singular_values_of, r
 
 _LEAST_PRECISION = 1e-9
 _SHORTEST = 64
+_GAUSSIAN = 1e-10
+"""The relative distance from the error of Gaussian entries below which it is taken for theirs: the quadrature loses its
+digits where a large rank meets little noise."""
+_LARGE = 0.1
+"""The larger side over the rank, below which a rank is large."""
 _LARGEST = 1e4
 """The rank over the dimension up to which the cubic equation of the law keeps its digits; its distance from the limit
 is then below 1e-8."""
@@ -62,7 +68,10 @@ class SingularValueSignal(SpectralSignal):
         learned = (found.weight * (found.x - kappa[:, None] * found.score) ** 2).sum(-1)
         lost = kappa * np.abs(1 - found.weight.sum(-1))
         error = np.minimum(np.abs(by_score - by_square), lost)
-        return np.where(kappa < 1, by_score, by_square), np.where(kappa < 1, 1 - by_score, learned), error
+        away, limit = _from_gaussian(*self.upright, kappa), kappa / (1 + kappa)
+        near = away < _GAUSSIAN
+        V = np.where(kappa < 1, by_score, by_square), np.where(kappa < 1, 1 - by_score, learned)
+        return np.where(near, limit, V[0]), np.where(near, 1 - limit, V[1]), np.where(near, away * limit, error)
 
     def denoiser(self, operator: OnMatrices) -> SingularValueDenoiser:
         return SingularValueDenoiser(self, operator.shape)
@@ -89,6 +98,8 @@ class SingularValueDenoiser:
     @float64
     def _shrunk(self, kappa: float, x: np.ndarray) -> tuple[np.ndarray, float]:
         """The shrunk singular values and mmse(kappa)."""
+        if _from_gaussian(*self._upright, kappa) < _GAUSSIAN:
+            return x / (1 + kappa), kappa / (1 + kappa)
         found = RectangularSum(*(part[0] for part in _sums(*self._upright, np.array([kappa]))))
         # Filled up to a power of two, so that few sizes are ever compiled.
         shrunk = in_batches(
@@ -110,6 +121,15 @@ def upright(rho: float, beta: float) -> tuple[ProductWishart, float]:
         raise bad_parameter("rho", rho, f"at most {most:g}: beyond, entries are as good as Gaussian")
     rho, beta = (rho, beta) if beta >= 1 else (rho / beta, 1 / beta)
     return ProductWishart(rho, beta), beta
+
+
+def _from_gaussian(law: ProductWishart, aspect: float, kappa: Any) -> Any:
+    """A bound on the relative distance of mmse(kappa) from that of Gaussian entries, kappa / (1 + kappa).
+
+    It falls like the square of a large rank, and like kappa: S of full rank is smooth at the scale of weak noise.
+    """
+    ratio = aspect / float(law.rho)
+    return ratio**2 * kappa if ratio < _LARGE else np.full(np.shape(kappa), np.inf)
 
 
 def _sums(law: ProductWishart, aspect: float, kappa: np.ndarray) -> RectangularSum:

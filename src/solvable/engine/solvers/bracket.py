@@ -27,6 +27,8 @@ _LARGEST = 1e12
 """The qhat from which on mmse = dimension / qhat."""
 _STRIDE = 2.5
 """How far log qhat goes up at a time in search of a bracket."""
+_BELOW = 1e-9
+"""How far below what V = 1 gives that search starts: where nothing is learned that is the solution."""
 _ACCURACY = 1e-13
 _ACCEPTED = 1e-10
 _MANY, _POLISHED = 16, 1e-12
@@ -35,6 +37,8 @@ from it will do."""
 _STEPS = 90
 _SHIFT, _FLATTEST = 1e-4, 1e-8
 """The change of log qhat by which slopes are taken, and the smallest of them."""
+_SLOPE_ERROR = 1e-5
+"""How far a slope of the quick error may be from that of the right one."""
 _ROUNDING = 1e-14
 _NOTHING = 1e-200
 """A V that stands for none."""
@@ -91,17 +95,20 @@ class Bracket(Solver):
     def _search(self, gain: np.ndarray) -> tuple[np.ndarray, ...]:
         """qhat, V, its error, the residual and the evaluations at each gain.
 
-        Many are found by the signal's quick error first, and then made right by a step of Newton; where that does not
-        do, at a threshold, and for a few, all is had from what is measured.
+        Many are found by the signal's quick error first, and made right by what is measured there and a step of Newton,
+        along which V follows its slope; where that is not good enough, at a threshold, and for a few, all is had from
+        what is measured.
         """
         if len(gain) < _MANY:
             return self._found(gain)
         log_qhat, slope, fall = self._quickly(gain)
         V, error = self.signal.measured(np.exp(log_qhat))
-        log_qhat -= self._excess(log_qhat, gain, V) / slope
-        V, error = self.signal.measured(np.exp(log_qhat))
-        residual = np.abs(self._excess(log_qhat, gain, V))
-        found = [np.exp(log_qhat), V, self._error(V, error, residual, slope, fall), residual, np.full(len(gain), 2)]
+        excess = self._excess(log_qhat, gain, V)
+        step = -excess / slope
+        log_qhat, V = log_qhat + step, V - fall * step
+        # What the step leaves: the error of the slope, a difference over a small shift, and the bend.
+        residual = np.abs(step) * _SLOPE_ERROR + step**2
+        found = [np.exp(log_qhat), V, self._error(V, error, residual, slope, fall), residual, np.ones(len(gain), int)]
         left = residual > _POLISHED
         if left.any():
             for whole, part in zip(found, self._found(gain[left]), strict=True):
@@ -173,6 +180,7 @@ class Bracket(Solver):
         first, most, last = np.log(gain) + np.log(information)[:, None]
         beyond = most > np.log(_LARGEST)
         most = np.minimum(most, np.log(_LARGEST))
+        first -= _BELOW
         low, high = np.where(beyond, most, first), np.where(beyond, last, first)
         active = np.flatnonzero(~beyond)
         while active.size:

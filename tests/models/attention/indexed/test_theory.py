@@ -136,7 +136,7 @@ def test_edges():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"rho": 0.0, "tokens": 2}, "rho = 0.0"),
+        ({"rho": -0.5, "tokens": 2}, "rho = -0.5"),
         ({"rho": 0.5, "tokens": 1}, "tokens = 1"),
         (
             {"rho": 0.5, "tokens": 5, "output": "hardmax"},

@@ -36,7 +36,7 @@ def gather(effort: Effort) -> Material:
     short = Simulation("three", [learner], places[:3], size, seeds)
     more = gather_runs(three, short, effort, {})
     at = float(sv.predict(model, sv.BayesOptimal(), alpha=PLACE)[METRIC])
-    d, count = effort.pick((40, 4), (120, 32))
+    d, count = effort.pick((40, 4), (160, 24))
     checked = [metric_of_run(model, learner, PLACE, d, seed, METRIC) for seed in range(count)]
     values = {**found.values, "at": at, "checked": checked, "d": d}
     values["density"] = with_the_density(RHO, alpha)
@@ -85,21 +85,23 @@ def draw(found: Material, verdicts):
     import matplotlib
 
     with matplotlib.rc_context(plots.STYLE):
-        figure = new_figure()
+        figure = new_figure(height=1.5)
         ax = figure.add_subplot()
         theory = found.curves["theory"].theory(METRIC).isel(learner=0)
-        draw_theory(ax, theory["alpha"], theory, 0, "Bayes optimal")
-        draw_theory(ax, found.values["alpha"], found.values["density"], 2, "with the published formula", color="0.4")
+        draw_theory(ax, theory["alpha"], theory, 0, "two tokens, Bayes optimal")
+        draw_theory(
+            ax, found.values["alpha"], found.values["density"], 2, "two tokens, with the published formula", color="0.4"
+        )
         draw_theory(ax, found.values["alpha"], found.values["of three"], 1, "three tokens, Bayes optimal")
-        for number, name in enumerate(("amp", "three")):
+        for number, (name, words) in enumerate((("amp", "two"), ("three", "three"))):
             curve = largest(found, name)
             values = curve.simulation(METRIC).isel(learner=0).transpose("alpha", "seed")
-            draw_runs(ax, values["alpha"], values, number, f"message passing, $d = {curve.sizes[0]}$")
-        ax.plot(PLACE, float(PUBLISHED), "x", color="0.4", label="published")
+            draw_runs(ax, values["alpha"], values, number, f"{words} tokens, message passing, $d = {curve.sizes[0]}$")
+        ax.plot(PLACE, float(PUBLISHED), "x", color="0.4", label="published for two")
         ax.set_xlabel(PER_SQUARE)
         ax.set_ylabel("estimation error")
         ax.set_xscale("log")
-        ax.legend()
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     return figure
 
 

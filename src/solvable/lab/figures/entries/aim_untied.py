@@ -12,7 +12,7 @@ import numpy as np
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
-from solvable.lab.figures.curves import Simulation, gather_curves, gather_runs, largest, mean, mean_at, metric_of_run
+from solvable.lab.figures.curves import Simulation, gather_curves, gather_runs, largest, mean, metric_of_run
 from solvable.lab.figures.drawing import PER_SQUARE, draw_points, draw_runs, draw_theory, new_figure
 from solvable.lab.figures.entry import Claim, Effort, Entry, Material
 from solvable.lab.figures.estimators import Estimate
@@ -20,9 +20,8 @@ from solvable.lab.figures.estimators import Estimate
 RHO = 0.5
 METRIC = "estimation_error"
 RECOVERY = "strong_recovery"
-PLACES = (0.2, 0.3)
-NAMED = 0.4
-"""Where hardmax labels are compared with theory."""
+CHECKED = (("softmax", 0.2), ("softmax", 0.3), ("hardmax", 0.4))
+"""The labels of untied layers, and alpha, that are compared with theory at several dimensions."""
 
 
 def gather(effort: Effort) -> Material:
@@ -38,22 +37,25 @@ def gather(effort: Effort) -> Material:
     )
     hard = sv.AttentionIndexed(RHO, 2, "hardmax", tied=False)
     more |= gather_runs(
-        hard, Simulation("hardmax", [sv.AMP()], effort.pick((NAMED,), (0.2, NAMED)), size, seeds), effort, {}
+        hard, Simulation("hardmax", [sv.AMP()], effort.pick((0.4,), (0.2, 0.4)), size, seeds), effort, {}
     )
-    at = {str(place): float(sv.predict(untied, sv.BayesOptimal(), alpha=place)[METRIC]) for place in PLACES}
-    sizes_of_runs = effort.pick(((20, 3), (30, 4)), ((40, 24), (70, 20), (100, 16)))
+    models = {"softmax": untied, "hardmax": hard}
+    at = {
+        (output, place): float(sv.predict(models[output], sv.BayesOptimal(), alpha=place)[METRIC])
+        for output, place in CHECKED
+    }
+    sizes_of_runs = effort.pick(((20, 3), (30, 4)), ((40, 24), (70, 20), (140, 20)))
     checked = {
-        str(place): {
-            d: [metric_of_run(untied, sv.AMP(), place, d, seed, METRIC) for seed in range(seeds)]
+        (output, place): {
+            d: [metric_of_run(models[output], sv.AMP(), place, d, seed, METRIC) for seed in range(seeds)]
             for d, seeds in sizes_of_runs
         }
-        for place in PLACES
+        for output, place in CHECKED
     }
     values = {**found.values, "at": at, "checked": checked}
     at_all = found.curves["theory"].dataset["alpha"].values
     values["tied"] = sv.predict(tied, sv.BayesOptimal(), alpha=at_all)[METRIC]
     values["hardmax"] = sv.predict(hard, sv.BayesOptimal(), alpha=at_all)[METRIC]
-    values["named"] = float(sv.predict(hard, sv.BayesOptimal(), alpha=NAMED)[METRIC])
     sizes = {
         **found.sizes,
         **{name: {"d": list(size), "seeds": list(seeds)} for name in ("tied", "hardmax")},
@@ -66,11 +68,11 @@ def draw(found: Material, verdicts):
     import matplotlib
 
     with matplotlib.rc_context(plots.STYLE):
-        figure = new_figure(2.2)
+        figure = new_figure(2.2, 1.5)
         ax, trend = figure.subplots(1, 2)
         theory = found.curves["theory"].theory(METRIC).isel(learner=0)
-        draw_theory(ax, theory["alpha"], theory, 0, "untied, Bayes optimal")
-        draw_theory(ax, theory["alpha"], found.values["tied"], 1, "tied, Bayes optimal")
+        draw_theory(ax, theory["alpha"], theory, 0, "untied, softmax")
+        draw_theory(ax, theory["alpha"], found.values["tied"], 1, "tied, softmax")
         draw_theory(ax, theory["alpha"], found.values["hardmax"], 2, "untied, hardmax")
         for number, name in enumerate(("untied", "tied", "hardmax")):
             curve = largest(found, name)
@@ -78,36 +80,36 @@ def draw(found: Material, verdicts):
             draw_runs(ax, values["alpha"], values, number, f"message passing, $d = {curve.sizes[0]}$")
         ax.set_xlabel(PER_SQUARE)
         ax.set_ylabel("estimation error")
-        ax.legend()
-        for number, place in enumerate(PLACES):
-            runs = found.values["checked"][str(place)]
+        ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        for number, (output, place) in zip((0, 3, 2), CHECKED, strict=True):
+            runs = found.values["checked"][output, place]
             d = np.array(list(runs))
-            best = found.values["at"][str(place)]
+            best = found.values["at"][output, place]
             excess = [np.array(values) / best for values in runs.values()]
             means = [values.mean() for values in excess]
             errors = [values.std(ddof=1) / np.sqrt(len(values)) for values in excess]
-            draw_points(trend, 1 / d, means, errors, number, rf"untied, $\alpha = {place}$")
+            draw_points(trend, 1 / d, means, errors, number, rf"untied, {output}, $\alpha = {place}$")
         trend.axhline(1.0, color="0.4", linewidth=0.8)
         trend.set_xlim(left=0.0)
         trend.set_xlabel("$1/d$")
         trend.set_ylabel("error over the Bayes-optimal one")
-        trend.legend()
+        trend.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
 
 
-def _at(place: float) -> Claim:
+def _at(output: str, place: float) -> Claim:
     return Claim(
-        f"error at alpha = {place}",
+        f"untied, {output}, error at alpha = {place}",
         None,
         None,
-        lambda found: found.values["at"][str(place)],
-        lambda found: at_largest(found, place),
+        lambda found: found.values["at"][output, place],
+        lambda found: at_largest(found, output, place),
     )
 
 
-def at_largest(found: Material, place: float) -> Estimate:
+def at_largest(found: Material, output: str, place: float) -> Estimate:
     """The mean of the runs of the largest dimension."""
-    runs = found.values["checked"][str(place)]
+    runs = found.values["checked"][output, place]
     return mean(runs[max(runs)], max(runs))
 
 
@@ -120,14 +122,7 @@ ENTRY = Entry(
     "passing loses, against the size.",
     claims=(
         Claim("exact recovery, untied", None, None, lambda found: found.values[RECOVERY]),
-        *(_at(place) for place in PLACES),
-        Claim(
-            f"hardmax, error at alpha = {NAMED}",
-            None,
-            None,
-            lambda found: found.values["named"],
-            lambda found: mean_at(found, "hardmax", METRIC, NAMED),
-        ),
+        *(_at(output, place) for output, place in CHECKED),
     ),
     gather=gather,
     draw=draw,

@@ -45,7 +45,7 @@ from solvable.engine.solvers.base import FixedPoints, Solver, Thresholds
 from solvable.engine.solvers.continuation import Continuation
 from solvable.engine.token_pairs import TokenPairs
 from solvable.engine.two_sided import Instance, TwoSided
-from solvable.models.attention.indexed.model import scores
+from solvable.models.attention.indexed.model import check_rank, gaussian_layer, is_wide, rank_of, scores
 from solvable.models.attention.indexed.softmax import measurements, visible
 from solvable.models.attention.sequence.metrics import prediction
 from solvable.models.attention.sequence.metrics import scores as scores_of_directions
@@ -106,10 +106,7 @@ class DeepAttentionIndexed(TwoSided):
     beta: float
 
     def __init__(self, rho: float, layers: int, tokens: int, residual: float = 1.0, beta: float = 1.0):
-        if isinstance(rho, float) and math.isinf(rho) and rho > 0:
-            self.rho = rho
-        else:
-            self.rho = real_number("rho", rho, "a number that is not negative, or infinity", lambda x: x >= 0)
+        self.rho = check_rank(rho)
         self.layers = check_count("layers", layers, least=2)
         if self.layers > MOST_LAYERS:
             raise bad_parameter("layers", layers, f"2 or {MOST_LAYERS}; one layer is AttentionIndexed")
@@ -126,7 +123,7 @@ class DeepAttentionIndexed(TwoSided):
     @property
     def gaussian(self) -> bool:
         """Whether the layers are Gaussian matrices."""
-        return math.isinf(float(self.rho))
+        return is_wide(self.rho)
 
     @property
     def exact(self) -> bool:
@@ -161,11 +158,7 @@ class DeepAttentionIndexed(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> DeepAttentionData:
         """The layers, n = round(alpha d^2) samples of T tokens (at least one) and their labels."""
-        T, p = self.tokens, d if self.gaussian else round(float(self.rho) * d)
-        if not self.rho:
-            raise bad_parameter("rho", 0, "positive for a run: the limit of small rank is known to theory alone")
-        if p < 1:
-            raise bad_parameter("d", d, f"at least 1/rho = {1 / float(self.rho):g}, so that a layer has a rank")
+        T, p = self.tokens, rank_of(self.rho, d)
         count = max(1.0, axes["alpha"] * float(d) ** 2)
         check_memory(8.0 * count * T * (3 * d + T), f"{count:.4g} samples of {T} tokens of size {d}", "d", d)
         S = np.stack([self._layer(rng, d, p) for _ in range(self.layers)])
@@ -176,7 +169,7 @@ class DeepAttentionIndexed(TwoSided):
 
     def _layer(self, rng: np.random.Generator, d: int, p: int) -> np.ndarray:
         W = rng.standard_normal((d, p))
-        S = (W + W.T) / math.sqrt(2 * d) if self.gaussian else W @ W.T / math.sqrt(p * d)
+        S = gaussian_layer(W) if self.gaussian else W @ W.T / math.sqrt(p * d)
         S.flat[:: d + 1] -= np.trace(S) / d
         return S
 

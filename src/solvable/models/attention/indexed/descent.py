@@ -21,7 +21,7 @@ from solvable.core.learners import GradientDescent
 from solvable.core.registry import simulation, theory
 from solvable.core.results import Outcome, Prediction
 from solvable.engine.posterior_samples import averaged_samples
-from solvable.models.attention.indexed.model import AttentionData, AttentionIndexed
+from solvable.models.attention.indexed.model import AttentionData, AttentionIndexed, is_wide
 
 _CHECK = 25
 """After how many steps the loss is looked at."""
@@ -58,6 +58,8 @@ def _check(model: AttentionIndexed, learner: GradientDescent, error: type[Except
     learner.check_plain(error)
     if model.output != "softmax" or not model.tied:
         raise error("gradient descent is known for output = 'softmax' and tied = True: hardmax has no gradient.")
+    if is_wide(model.rho) or not model.rho:
+        raise error("gradient descent is known for a layer of finite rank: rho neither 0 nor infinite.")
 
 
 def _descended(X: Any, y: Any, W: np.ndarray, beta: float, learner: GradientDescent) -> tuple[np.ndarray, int, bool]:

@@ -9,7 +9,10 @@ mean of S given n = alpha d^2 labels is as good as that given $S + Z/\sqrt{\hat 
 the sum being the information of a label at $h_{ab} \sim N(\omega_{ab}, (1 + \delta_{ab}) V)$: for softmax it is
 $(T^2 + T - 2)/(2V)$. With untied keys and queries $S = U V^T/\sqrt{pd}$ is not symmetric, and a softmax label is
 T (T - 1) measurements of its d^2 entries: the model of a bilinear sequence at $\alpha T(T - 1)$.
-[boncoraglio2025bayes]
+
+As rho grows, S without its mean eigenvalue $\sqrt\rho$ becomes a Gaussian matrix, $V = 1/(1 + \hat q)$. As rho falls, S
+becomes a sum of spikes of height $\rho^{-1/2}$ that are seen from $\hat q = \rho$ on, the same for tied and for untied
+keys and queries. [boncoraglio2025bayes]
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ from solvable.engine.operators import PackedFeatures
 from solvable.engine.outputs.gaussian import GaussianLabels, GaussianOutput
 from solvable.engine.sides import BayesOutput, OutputDenoiser
 from solvable.engine.signals.eigenvalues import EigenvalueDenoiser, EigenvalueSignal
+from solvable.engine.signals.separable import SeparableSignal
 from solvable.engine.signals.singular_values import SingularValueSignal
+from solvable.engine.signals.spikes import Spikes
 from solvable.engine.solvers.base import FixedPoints, Thresholds
 from solvable.engine.token_pairs import OrderedPairs, TokenPairs, pairs
 from solvable.engine.two_sided import Instance, TwoSided
@@ -48,7 +53,8 @@ from solvable.models.attention.indexed.hardmax_untied import (
 from solvable.models.attention.indexed.sampled import Function, SampledLabels, SampledOutput
 from solvable.models.attention.indexed.sampled import labels_of as labels_by
 from solvable.models.attention.indexed.softmax import log_softmax, measurements, visible, visible_of_row
-from solvable.spectra import MarchenkoPastur
+from solvable.priors import Gaussian
+from solvable.spectra import MarchenkoPastur, Semicircle
 
 OUTPUTS = ("softmax", "hardmax")
 MOST_HARDMAX = {True: 4, False: 16}
@@ -68,7 +74,9 @@ class AttentionData(NamedTuple):
 class AttentionIndexed(TwoSided):
     r"""The attention matrix of T tokens by a layer of tied keys and queries, from n = alpha d^2 samples.
 
-    - `rho`: rank of the layer over the dimension, p/d.
+    - `rho`: rank of the layer over the dimension, p/d. 0 is the limit of small rank, in which alpha counts samples over
+      p d, and which has no runs; `float("inf")` that of large rank, a Gaussian matrix. With tied keys and queries the
+      latter is for softmax alone, and S is then taken without its mean eigenvalue.
     - `tokens`: the number T of tokens of a sample, at least 2.
     - `output`: `"softmax"` for $softmax(\beta h)$, row by row, or `"hardmax"` for the token with the largest score in
       each row (T = 2 in closed form, T = 3 and 4 by a sampled table; untied, T up to 16).
@@ -106,7 +114,7 @@ class AttentionIndexed(TwoSided):
         tied: bool = True,
         noise: float = 0.0,
     ):
-        self.rho = real_number("rho", rho, "a positive number, the rank over the dimension", lambda x: x > 0)
+        self.rho = check_rank(rho)
         self.tokens = check_count("tokens", tokens, least=2)
         if output not in OUTPUTS and not callable(output):
             names = ", ".join(repr(name) for name in OUTPUTS)
@@ -119,6 +127,9 @@ class AttentionIndexed(TwoSided):
         self.noise = real_number("noise", noise, "a number that is not negative", lambda x: x >= 0)
         if isinstance(output, str) and self.noise > 0:
             raise bad_parameter("noise", noise, f"0 for {output}")
+        if tied and output != "softmax" and is_wide(self.rho):
+            takes = "finite unless labels are softmax or tied = False: the mean eigenvalue of a layer, sqrt(rho), is"
+            raise bad_parameter("rho", rho, f"{takes} known, and would decide every label")
         self.output, self.tied = output, tied
         self.beta = real_number("beta", beta, "a positive number", lambda x: x > 0)
 
@@ -137,8 +148,20 @@ class AttentionIndexed(TwoSided):
         """d^2 over the number of unknowns."""
         return 2 if self.tied else 1
 
-    def signal_side(self) -> EigenvalueSignal | SingularValueSignal:
-        return EigenvalueSignal(MarchenkoPastur(self.rho)) if self.tied else SingularValueSignal(float(self.rho), 1.0)
+    @property
+    def known(self) -> float:
+        """The square of the mean eigenvalue, by which what is always known of scores counts."""
+        return float(self.rho) if self.tied and not is_wide(self.rho) else 0.0
+
+    def signal_side(self) -> EigenvalueSignal | SingularValueSignal | SeparableSignal | Spikes:
+        if not self.rho:
+            return Spikes()
+        if self.tied:
+            return self._eigenvalues()
+        return SeparableSignal(Gaussian()) if is_wide(self.rho) else SingularValueSignal(float(self.rho), 1.0)
+
+    def _eigenvalues(self) -> EigenvalueSignal:
+        return EigenvalueSignal(Semicircle() if is_wide(self.rho) else MarchenkoPastur(self.rho))
 
     def output_side(self) -> BayesOutput:
         if self.output == "softmax":
@@ -147,15 +170,14 @@ class AttentionIndexed(TwoSided):
             return self._sampled(self.output)
         if not self.tied:
             return UntiedHardmaxOutput(self.tokens)
-        return HardmaxOutput(float(self.rho)) if self.tokens == 2 else ManyHardmaxOutput(float(self.rho), self.tokens)
+        return HardmaxOutput(self.known) if self.tokens == 2 else ManyHardmaxOutput(self.known, self.tokens)
 
     def _sampled(self, function: Function) -> SampledOutput:
-        known = float(self.rho) if self.tied else 0.0
-        return SampledOutput(function, self.tokens, known, float(self.noise), self.tied)
+        return SampledOutput(function, self.tokens, self.known, float(self.noise), self.tied)
 
     def prediction(self, points: FixedPoints) -> Prediction:
         V, qhat, error = points.variance[:, 0, 0], points.field[:, 0, 0], points.uncertainty
-        power = 1 + float(self.rho) if self.tied else 1.0
+        power = 1 + self.known
         metrics = cosines(power - V, power - V, power)
         return Prediction(
             metrics=metrics | {"estimation_error": V},
@@ -172,13 +194,14 @@ class AttentionIndexed(TwoSided):
 
     def sample(self, rng: np.random.Generator, d: int, **axes: float) -> AttentionData:
         """A layer, n = round(alpha d^2) samples of T tokens (at least one) and their labels."""
-        p, T = round(float(self.rho) * d), self.tokens
-        if p < 1:
-            raise bad_parameter("d", d, f"at least 1/rho = {1 / float(self.rho):g}, so that the layer has a rank")
+        p, T = rank_of(self.rho, d), self.tokens
         count = max(1.0, axes["alpha"] * float(d) ** 2)
         check_memory(8.0 * count * T * (3 * d + T), f"{count:.4g} samples of {T} tokens of size {d}", "d", d)
         W = rng.standard_normal((d, p))
-        S = W @ (W if self.tied else rng.standard_normal((d, p))).T / math.sqrt(p * d)
+        if is_wide(self.rho):
+            S = gaussian_layer(W) if self.tied else W / math.sqrt(d)
+        else:
+            S = W @ (W if self.tied else rng.standard_normal((d, p))).T / math.sqrt(p * d)
         X = rng.standard_normal((round(count), T, d))
         h = scores(X, S) if self.tied else np.matmul(X @ S, X.transpose(0, 2, 1)) / math.sqrt(d)
         if self.output == "softmax":
@@ -194,7 +217,7 @@ class AttentionIndexed(TwoSided):
     def instance(self, data: AttentionData) -> Instance:
         if not self.tied:
             return self._untied(data)
-        signal, d = EigenvalueSignal(MarchenkoPastur(self.rho)), data.X.shape[2]
+        signal, d = self._eigenvalues(), data.X.shape[2]
         linear = self.output == "softmax"
         features = TokenPairs(data.X, visible(self.tokens)) if linear else TokenPairs(data.X, varying=False)
         operator = PackedFeatures(features)
@@ -230,7 +253,7 @@ class AttentionIndexed(TwoSided):
         return Instance(
             operator,
             self._untied_labels(data, operator),
-            SingularValueSignal(float(self.rho), 1.0).denoiser(operator),
+            self.signal_side().denoiser(operator),  # pyright: ignore[reportArgumentType]
             start=lambda rng: np.zeros((d * d, 1)),
             estimate=lambda w: w.reshape(d, d) / math.sqrt(d),
         )
@@ -253,6 +276,35 @@ class AttentionIndexed(TwoSided):
         return {**cosines_of(estimate, data.truth), "estimation_error": error}
 
 
+def check_rank(rho: Any) -> Any:
+    """A rank over the dimension: a number that is not negative, or infinity."""
+    if isinstance(rho, float) and rho == math.inf:
+        return rho
+    return real_number("rho", rho, "a number that is not negative, or infinity", lambda x: x >= 0)
+
+
+def is_wide(rho: Any) -> bool:
+    """Whether layers are of infinite rank over the dimension: Gaussian matrices."""
+    return math.isinf(float(rho))
+
+
+def rank_of(rho: Any, d: int) -> int:
+    """The rank p of a layer in a run, d for a Gaussian one; refused where there is none."""
+    if is_wide(rho):
+        return d
+    if not rho:
+        raise bad_parameter("rho", 0, "positive for a run: the limit of small rank is known to theory alone")
+    p = round(float(rho) * d)
+    if p < 1:
+        raise bad_parameter("d", d, f"at least 1/rho = {1 / float(rho):g}, so that a layer has a rank")
+    return p
+
+
+def gaussian_layer(W: np.ndarray) -> np.ndarray:
+    """A symmetric Gaussian matrix of entries of variance 1/d, from W (d x d)."""
+    return (W + W.T) / math.sqrt(2 * len(W))
+
+
 def scores(X: np.ndarray, S: np.ndarray) -> np.ndarray:
     """The centred scores h (n, T, T) of tokens X (n, T, d)."""
     T, d = X.shape[1:]
@@ -266,20 +318,31 @@ def scores(X: np.ndarray, S: np.ndarray) -> np.ndarray:
 @thresholds_of(AttentionIndexed, references=("boncoraglio2025bayes",))
 def attention_thresholds(model: AttentionIndexed) -> Thresholds:
     r"""strong_recovery: where S is known exactly, the number of its unknowns over that of measurements of a sample
-    (infinite for hardmax); narrow_weak_recovery: where a layer of small rank begins to be seen, as rho -> 0.
+    (infinite for hardmax); narrow_weak_recovery: where a layer of small rank begins to be seen, as rho -> 0. At rho = 0
+    the latter is weak_recovery, of samples over p d; a layer of infinite rank has none.
     """
-    rho = float(model.rho)
+    strong = {} if callable(model.output) else {"strong_recovery": math.inf}
     if model.output == "softmax":
-        count = model.measurements * (2 if model.tied else 1)
-        return Thresholds(strong_recovery=model.signal_side().dimension / count, narrow_weak_recovery=rho / count)
-    if callable(model.output):
-        return model._sampled(model.output).narrow_threshold(rho)
-    if not model.tied:
+        strong = {"strong_recovery": model.at_gain(model.signal_side().dimension)}
+    if is_wide(model.rho):
+        return Thresholds(strong)
+    name, unit = ("narrow_weak_recovery", float(model.rho)) if model.rho else ("weak_recovery", 1.0)
+    weak, error = _weak_recovery(model)
+    return Thresholds(strong, **{name: unit * weak}, errors={name: unit * error} if error else {})
+
+
+def _weak_recovery(model: AttentionIndexed) -> tuple[float, float]:
+    """The samples over p d from which on a layer of small rank is seen, 1 / (share of V I at V = 1), and the error."""
+    error = 0.0
+    if model.output == "softmax":
+        J = model.measurements
+    elif callable(model.output):
+        J, error = model._sampled(model.output).at_nothing()
+    elif not model.tied:
         J = model.tokens * nothing_known(model.tokens)
-        return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / J)
-    if model.tokens == 2:
-        return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=rho / (2 * sample_information(0.0)))
-    J, error = ManyHardmaxOutput(rho, model.tokens).at_nothing()
-    narrow = float(rho / (2 * J))
-    errors = {"narrow_weak_recovery": narrow * error}
-    return Thresholds(strong_recovery=math.inf, narrow_weak_recovery=narrow, errors=errors)
+    elif model.tokens == 2:
+        J = sample_information(0.0)
+    else:
+        J, error = ManyHardmaxOutput(0.0, model.tokens).at_nothing()
+    weak = 1 / (model._share * J)
+    return weak, weak * error

@@ -26,7 +26,6 @@ from scipy.special import expit
 from solvable.core.errors import NotSolvable, bad_parameter
 from solvable.engine.outputs.explicit import ExplicitOutput
 from solvable.engine.sides import OutputStep
-from solvable.engine.solvers.base import Thresholds
 from solvable.engine.token_pairs import pairs
 from solvable.numerics.sobol import normal_points
 
@@ -110,17 +109,15 @@ class SampledOutput(ExplicitOutput):
         V = np.asarray(V, float)
         return self.relative_error(np.log(np.maximum(1 - V, _TINY)) - np.log(V))
 
-    def narrow_threshold(self, rho: float) -> Thresholds:
-        """Where a layer of small rank begins to be seen: rho / (2 I), or untied rho / I, where nothing is known, of
-        scores of unit variance without a trace."""
+    def at_nothing(self) -> tuple[float, float]:
+        """V I where nothing is known, of scores of unit variance without a trace, and its relative error."""
         found = np.array([drawn_information(dataclasses.replace(self, known=0.0), 1.0, k)[0] for k in range(_REPLICAS)])
-        value, error = found.mean(), _DEVIATIONS * found.std(ddof=1) / np.sqrt(_REPLICAS)
+        value, error = float(found.mean()), float(_DEVIATIONS * found.std(ddof=1) / np.sqrt(_REPLICAS))
         if value <= error:
             raise NotSolvable(
                 "the narrow threshold of this output is not known: its labels say nothing at first order."
             )
-        narrow = float(rho / ((2 if self.tied else 1) * value))
-        return Thresholds(narrow_weak_recovery=narrow, errors={"narrow_weak_recovery": narrow * float(error / value)})
+        return value, error / value
 
     def log_information(self, t: np.ndarray) -> np.ndarray:
         s = np.sqrt(expit(-np.asarray(t, float)))

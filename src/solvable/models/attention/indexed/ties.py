@@ -43,7 +43,7 @@ class Ties(NamedTuple):
 
 
 def fitted(limit: float, t: np.ndarray, mean: np.ndarray, error: np.ndarray, degree: int) -> Ties:
-    """The polynomial through J/t, `mean` with its standard `error` at each t; a misfit beyond these widens errors."""
+    """The polynomial through J/t, `mean` with its standard `error` at each t; a larger misfit widens the errors."""
     powers = t[:, None] ** np.arange(1, degree + 1) / error[:, None]
     q, r = np.linalg.qr(powers)
     inverse = np.linalg.inv(r)
