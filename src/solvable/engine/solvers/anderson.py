@@ -36,6 +36,7 @@ from solvable.numerics.errors import told_by_two
 from solvable.numerics.fixed_point import iterate
 from solvable.priors.penalties import Shrinkage
 
+_RTOL = 1e-10
 _LARGEST_LOG = 300.0
 _MAX_STEPS = 400
 _MAX_DAMPED_STEPS = 3000
@@ -88,12 +89,14 @@ BLANK = ProximalPoint(
 """A point that is not known yet."""
 
 
-def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 1.0) -> ProximalPoint:
+def solve(
+    evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 1.0, rtol: float = _RTOL
+) -> ProximalPoint:
     """The fixed point reached from `start` = (c, log q, log V) at one gain > 0."""
     fine, coarse = panel(), [panel(nodes) for nodes in COARSE]
     steps = _MAX_STEPS if damping == 1 else _MAX_DAMPED_STEPS
     search = iterate(
-        _step, start, (evolution, gain, fine), damping=damping, memory=3, rtol=1e-10, atol=1e-11, max_steps=steps
+        _step, start, (evolution, gain, fine), damping=damping, memory=3, rtol=rtol, atol=rtol / 10, max_steps=steps
     )
     x = search.value
     # Every further evaluation goes through one loop, so that the step is compiled once more only.

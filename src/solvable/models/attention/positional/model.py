@@ -64,6 +64,11 @@ class PositionalSemantic(Model):
         real_number("place", self.place, "a finite number")
         real_number("variance", self.variance, "a positive number", lambda x: x > 0)
 
+    @property
+    def quick_thresholds(self) -> bool:
+        """They take minutes."""
+        return False
+
     def sample(self, rng: np.random.Generator, d: int, alpha: float) -> PositionalData:
         """Tokens and labels of round(alpha d) samples; the teacher is orthogonal to p."""
         n = round(alpha * d)

@@ -33,7 +33,7 @@ from solvable.channels.losses.quadrature import Panel
 from solvable.engine.outputs.proximal import Averages, LabelModel
 
 _STEP, _COARSER, _RADIUS = 0.55, 1.25, 4.9
-"""The step of the trapezoidal rules, by how much larger that is of the rules that tell the error, and where they end."""
+"""The step of the trapezoidal rules, by how much larger it is for the rules that tell the error, and the last node."""
 _CUTS = (-_RADIUS, 0.0, _RADIUS)
 _MOST_STEPS, _TURNS, _DRIFT = 40, 10, 0.1
 _SMALL = 1e-11
@@ -165,15 +165,15 @@ def _derivatives(x: Any, T: Any) -> tuple[Any, ...]:
         d = S * (1 - S)
         slopes.append(-2 * (label - S) * d)
         bends.append(2 * (d**2 - (label - S) * d * (1 - 2 * S)))
-    (k, l), (p, r) = slopes, bends
-    # Of the exponents a (a - b) and b (b - a).
-    ka, kb, la, lb = 2 * a - b, -a, -b, 2 * b - a
+    (u, v), (p, r) = slopes, bends
+    # The exponents are a (a - b) and b (b - a).
+    ua, ub, va, vb = 2 * a - b, -a, -b, 2 * b - a
     return (
-        k * ka + l * la,
-        k * kb + l * lb,
-        p * ka**2 + r * la**2 + 2 * k,
-        p * ka * kb + r * la * lb - k - l,
-        p * kb**2 + r * lb**2 + 2 * l,
+        u * ua + v * va,
+        u * ub + v * vb,
+        p * ua**2 + r * va**2 + 2 * u,
+        p * ua * ub + r * va * vb - u - v,
+        p * ub**2 + r * vb**2 + 2 * v,
     )
 
 
