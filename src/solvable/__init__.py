@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from solvable.models.attention import AttentionIndexed as AttentionIndexed
     from solvable.models.attention import DeepAttention as DeepAttention
     from solvable.models.attention import DeepAttentionIndexed as DeepAttentionIndexed
+    from solvable.models.attention import PositionalSemantic as PositionalSemantic
     from solvable.models.attention import SequenceIndex as SequenceIndex
     from solvable.models.attention import SequenceSGD as SequenceSGD
     from solvable.models.attention import SequenceSingleIndex as SequenceSingleIndex
@@ -138,6 +139,7 @@ _HOMES = {
         "AttentionIndexed",
         "DeepAttention",
         "DeepAttentionIndexed",
+        "PositionalSemantic",
         "SequenceIndex",
         "SequenceSGD",
         "SequenceSingleIndex",

@@ -202,6 +202,12 @@ BIBLIOGRAPHY = {
         2024,
         "ICML, arXiv:2402.04980",
     ),
+    "cui2024phase": Publication(
+        "Cui, Behrens, Krzakala, Zdeborová",
+        "A phase transition between positional and semantic learning in a solvable model of dot-product attention",
+        2024,
+        "NeurIPS, arXiv:2402.03902",
+    ),
     "damian2024computational": Publication(
         "Damian, Pillaud-Vivien, Lee, Bruna",
         "Computational-statistical gaps in Gaussian single-index models",

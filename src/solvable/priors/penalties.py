@@ -69,7 +69,7 @@ class Ridge(Penalty):
     def average(self, m_hat: Any, q_hat: Any, V_hat: Any, mixture: Any) -> Shrinkage:
         margin = self.strength + V_hat
         V = 1 / jnp.maximum(margin, 1e-9 * V_hat + _TINY)
-        q = (m_hat**2 + q_hat) * V**2
+        q = (jnp.sum(m_hat**2) + q_hat) * V**2  # m_hat may have several directions
         return Shrinkage(m_hat * V, q, V, V**2, self.strength * q / 2, 1.0, margin)
 
     def denoise(self, b: np.ndarray, A: float) -> tuple[np.ndarray, float]:

@@ -38,6 +38,8 @@ class ERM(Learner):
     - `solver`: how runs are made: `"direct"` minimises the risk by a method of optimisation, `"gamp"` by message
       passing, whose every step the theory describes.
 
+    - `start`: which of several minima is meant, of a model that names them; None for the lowest.
+
     For a loss that is not convex, or a negative strength, runs start from w = 0 and end in a local minimum.
     """
 
@@ -46,18 +48,29 @@ class ERM(Learner):
     loss: Loss
     penalty: Penalty
     solver: str = eqx.field(static=True)
+    start: str | None = eqx.field(static=True)
 
     def __init__(
         self,
         loss: Loss | str | Callable[[Any, Any], Any] | None = None,
         penalty: Penalty | str | float | None = None,
         solver: str = "direct",
+        start: str | None = None,
     ):
         self.loss = Square() if loss is None else as_loss(loss)
         self.penalty = Ridge() if penalty is None else as_penalty(penalty)
         if solver not in ("direct", "gamp"):
             raise bad_parameter("solver", solver, "'direct' or 'gamp'")
         self.solver = solver
+        if start is not None and not isinstance(start, str):
+            raise bad_parameter("start", start, "the name of a minimum, or None for the lowest")
+        self.start = start
+
+    def check_start(self, *names: str) -> None:
+        """Refuse the name of a minimum that is not among those of the model."""
+        if self.start is not None and self.start not in names:
+            takes = f"None or one of {', '.join(map(repr, names))}" if names else "None: this model names no minima"
+            raise bad_parameter("start", self.start, takes)
 
     def advice(self, status: Status) -> str | None:
         return _ADVICE.get(status)

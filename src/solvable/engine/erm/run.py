@@ -43,6 +43,7 @@ def run_erm(model: TwoSided, learner: ERM, data: Data, rng: np.random.Generator)
     """Minimise the risk from w = 0; the truth is used for scoring only."""
     labels = model.likelihood()
     labels.check(learner.loss)
+    learner.check_start()
     if learner.solver == "gamp":
         output, signal = ProximalDenoiser(SampleLoss(learner.loss, data.y)), PenalisedDenoiser(learner.penalty)
         found = message_passing(data.X, output, signal, np.zeros((data.X.shape[1], 1)), rng)

@@ -57,6 +57,7 @@ def empirical_risk(model: TwoSided, learner: ERM, **axes: np.ndarray) -> Predict
     """The minimiser of the risk, valid where `replicon` is below 1; differentiable in the learner's numbers."""
     labels, alpha = model.likelihood(), model.gain(**axes)
     labels.check(learner.loss)
+    learner.check_start()
     known = facts(labels)
     if isinstance(learner.loss, Square) and isinstance(learner.penalty, Ridge):
         points = least_squares((known.label_slope, known.label_scatter), learner.penalty.strength, alpha)

@@ -35,7 +35,7 @@ CUTS = (-8.0, -4.0, -1.5, 0.0, 1.5, 4.0, 8.0)
 
 
 class Averages(NamedTuple):
-    """The averages of the module's docstring."""
+    """The averages of the module's docstring; `push` is a vector where m is one, of several known directions."""
 
     push: Any
     power: Any

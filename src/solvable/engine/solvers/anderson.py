@@ -14,8 +14,9 @@ the replicon
     R = alpha E[(dg/domega)^2] E[(dw/db)^2]
 
 is below 1, and if the proximal operator has a single value, 1 + V l'' > 0. It is solved for (c, log q, log V) with the
-cosine $c = m/\sqrt q$, which keeps each of them in its range at any scale. [thrampoulidis2018precise,
-loureiro2021learning, vilucchio2023asymptotic]
+cosine $c = m/\sqrt q$, which keeps each of them in its range at any scale. Where weights are compared with several
+orthogonal directions m, m_hat and c are vectors, in the same place. [thrampoulidis2018precise, loureiro2021learning,
+vilucchio2023asymptotic]
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from solvable.numerics.errors import told_by_two
 from solvable.numerics.fixed_point import iterate
 from solvable.priors.penalties import Shrinkage
 
+_RTOL = 1e-10
 _LARGEST_LOG = 300.0
 _MAX_STEPS = 400
 _MAX_DAMPED_STEPS = 3000
@@ -87,23 +89,26 @@ BLANK = ProximalPoint(
 """A point that is not known yet."""
 
 
-def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 1.0) -> ProximalPoint:
+def solve(
+    evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 1.0, rtol: float = _RTOL
+) -> ProximalPoint:
     """The fixed point reached from `start` = (c, log q, log V) at one gain > 0."""
     fine, coarse = panel(), [panel(nodes) for nodes in COARSE]
     steps = _MAX_STEPS if damping == 1 else _MAX_DAMPED_STEPS
     search = iterate(
-        _step, start, (evolution, gain, fine), damping=damping, memory=3, rtol=1e-10, atol=1e-11, max_steps=steps
+        _step, start, (evolution, gain, fine), damping=damping, memory=3, rtol=rtol, atol=rtol / 10, max_steps=steps
     )
     x = search.value
     # Every further evaluation goes through one loop, so that the step is compiled once more only.
-    shifts = _SHIFT * jnp.concatenate([jnp.zeros((3, 3)), jnp.eye(3), -jnp.eye(3)])
-    panels = Panel(*(jnp.stack([a, *others, *[a] * 6]) for a, *others in zip(fine, *coarse, strict=True)))
+    size = x.size
+    shifts = _SHIFT * jnp.concatenate([jnp.zeros((3, size)), jnp.eye(size), -jnp.eye(size)])
+    panels = Panel(*(jnp.stack([a, *others, *[a] * 2 * size]) for a, *others in zip(fine, *coarse, strict=True)))
     out, back = jax.lax.map(lambda job: _both(x + job[0], evolution, gain, Panel(*job[1])), (shifts, tuple(panels)))
     images = jax.vmap(_image)(back)
     found = search.judged(images[0])
-    slope = (images[3:6] - images[6:]).T / (2 * _SHIFT)
+    slope = (images[3 : 3 + size] - images[3 + size :]).T / (2 * _SHIFT)
     changes = jnp.stack([images[0] - x, *(images[1:3] - images[0])])
-    left, *moves = jnp.linalg.solve(jnp.eye(3) - slope, changes.T).T
+    left, *moves = jnp.linalg.solve(jnp.eye(size) - slope, changes.T).T
     sizes = jnp.max(jnp.abs(jnp.stack(moves)), 1)
     weights = jnp.stack(told_by_two(jnp, *sizes))
     move = weights @ jnp.stack(moves)
@@ -113,7 +118,8 @@ def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 
 
     def coarser(values: Any) -> Any:
         """An average as coarser quadrature has it where its own solution is."""
-        return values[0] + weights @ (values[1:3] - values[0]) + (values[3:6] - values[6:]) @ move / (2 * _SHIFT)
+        response = (values[3 : 3 + size] - values[3 + size :]) @ move / (2 * _SHIFT)
+        return values[0] + weights @ (values[1:3] - values[0]) + response
 
     averages = [coarser(part) for part in (gain * out.stiffness * back.stiffness, out.loss, back.active)]
     point = _averaged(x, gain, *jax.tree.map(lambda part: part[0], (out, back)))
@@ -123,7 +129,7 @@ def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 
         status=_status(evolution, point["V"], back.margin[0], point["replicon"], found.status, resolved),
         residual=jnp.max(jnp.abs(images[0] - x)),
         iterations=found.iterations,
-        coarse=(x[0] + move[0], point["q"] * jnp.exp(move[1]), point["V"] * jnp.exp(move[2]), *averages),
+        coarse=(_cosines(x + move), point["q"] * jnp.exp(move[-2]), point["V"] * jnp.exp(move[-1]), *averages),
         slope=slope,
     )
 
@@ -131,9 +137,9 @@ def solve(evolution: ProximalEvolution, gain: Any, start: Any, damping: float = 
 def _averaged(x: Any, gain: Any, out: Averages, back: Shrinkage) -> dict[str, Any]:
     """What a point says of its averages, at x = (c, log q, log V)."""
     return {
-        "c": x[0],
-        "q": jnp.exp(x[1]),
-        "V": jnp.exp(x[2]),
+        "c": _cosines(x),
+        "q": jnp.exp(x[-2]),
+        "V": jnp.exp(x[-1]),
         "m_hat": gain * out.push,
         "q_hat": gain * out.power,
         "V_hat": gain * out.response,
@@ -150,9 +156,9 @@ def moved(point: ProximalPoint, evolution: ProximalEvolution, gain: Any) -> Prox
     With the step F and its derivative F' in x at the solution, $dx = (1 - F')^{-1}\,\partial F$, which is the
     derivative of one Newton step from the solution itself.
     """
-    x = jax.lax.stop_gradient(jnp.stack([point.c, jnp.log(point.q), jnp.log(point.V)]))
+    x = jax.lax.stop_gradient(jnp.stack([*jnp.atleast_1d(point.c), jnp.log(point.q), jnp.log(point.V)]))
     slope = jax.lax.stop_gradient(point.slope)
-    x = x + jnp.linalg.solve(jnp.eye(3) - slope, step(x, evolution, gain) - x)
+    x = x + jnp.linalg.solve(jnp.eye(x.size) - slope, step(x, evolution, gain) - x)
     return point._replace(**_averaged(x, gain, *_both(x, evolution, gain, panel())))
 
 
@@ -163,7 +169,7 @@ def step(x: Any, evolution: ProximalEvolution, gain: Any) -> Any:
 
 def _both(x: Any, evolution: ProximalEvolution, gain: Any, panel: Panel) -> tuple[Averages, Shrinkage]:
     """Both halves of a step at x = (c, log q, log V)."""
-    c, q, V = x[0], jnp.exp(x[1]), jnp.exp(x[2])
+    c, q, V = _cosines(x), jnp.exp(x[-2]), jnp.exp(x[-1])
     out = evolution.output.averages(c * jnp.sqrt(q), q, V, panel)
     back = evolution.signal.shrinkage(gain * out.push, gain * out.power, gain * out.response)
     return out, back
@@ -172,7 +178,12 @@ def _both(x: Any, evolution: ProximalEvolution, gain: Any, panel: Panel) -> tupl
 def _image(back: Shrinkage) -> Any:
     """(c, log q, log V) of what the penalty gives."""
     log_q, log_V = (jnp.clip(jnp.log(part), -_LARGEST_LOG, _LARGEST_LOG) for part in (back.q, back.V))
-    return jnp.stack([back.m / jnp.sqrt(back.q), log_q, log_V])
+    return jnp.stack([*jnp.atleast_1d(back.m / jnp.sqrt(back.q)), log_q, log_V])
+
+
+def _cosines(x: Any) -> Any:
+    """c of x = (c, log q, log V): a number for one direction."""
+    return x[0] if x.size == 3 else x[:-2]
 
 
 def _step(x: Any, args: Any) -> Any:
