@@ -1,4 +1,4 @@
-r"""Two giant steps by definition: every average by a plain product rule, over the field of a unit and its noise as well.
+r"""Two giant steps by definition: every average by a plain product rule, over the field of a unit and its noise too.
 
 The slope of a unit after the first step is $\sigma'(u + \tau h)$ with $h = c_1 (g_1 z + b\xi) + c_2 E[y] u + \nu$, and
 $\sigma'(u) y/\alpha$ more if the batch is reused; $m_k = E[\sigma^{(k+1)}(u) h^k]$ over u and nu. A direction

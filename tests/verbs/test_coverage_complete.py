@@ -6,7 +6,13 @@ import functools
 
 import numpy as np
 from pairs import PAIRS, POINTS
-from verbs import test_coverage, test_coverage_depth, test_coverage_descent, test_coverage_families
+from verbs import (
+    test_coverage,
+    test_coverage_attention,
+    test_coverage_depth,
+    test_coverage_descent,
+    test_coverage_families,
+)
 
 from solvable.core.registry import matrix
 
@@ -17,7 +23,7 @@ DRAWN = 12
 def rows():
     """Every draw of the tests of coverage."""
     yield from test_coverage.DRAWS.values()
-    for module in (test_coverage_families, test_coverage_descent, test_coverage_depth):
+    for module in (test_coverage_families, test_coverage_descent, test_coverage_depth, test_coverage_attention):
         yield from (draw for draw, _ in module.DRAWS.values())
 
 

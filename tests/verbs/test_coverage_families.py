@@ -92,6 +92,9 @@ def spiked_covariance(rng) -> Point:
 def principal(rng) -> Point:
     if rng.random() < 0.5:
         return sv.SpikedMatrix(float(rng.uniform(0.5, 4))), sv.Spectral(), {}, apart.principal_component
+    if rng.random() < 0.2:  # of order three the unfolding tells nothing at any noise
+        model = sv.SpikedTensor(3, float(log_uniform(rng, 0.02, 2)))
+        return model, sv.Spectral(), {}, lambda *_: {"squared_overlap": 0.0, "estimation_error": 1.0}
     model = sv.SpikedCovariance(float(log_uniform(rng, 0.3, 4)))
     return model, sv.Spectral(), {"alpha": log_uniform(rng, 0.1, 20, 4)}, apart.principal_component
 
@@ -139,8 +142,8 @@ def wide_network(rng) -> Point:
 def averaged(rng) -> Point:
     """On a quadratic network, on its matrix alone, on softmax attention."""
     learner, rho = sv.GradientDescent(runs=int(rng.integers(1, 5))), float(log_uniform(rng, 0.1, 1))
-    kind = pick(rng, (sv.QuadraticNetwork, lambda rho: sv.MatrixSensing(f"marchenko-pastur:{rho}"), sv.AttentionIndexed))
-    model = kind(rho, int(rng.integers(2, 5))) if kind is sv.AttentionIndexed else kind(rho)
+    sensing, attention = sv.MatrixSensing(f"marchenko-pastur:{rho}"), sv.AttentionIndexed(rho, int(rng.integers(2, 5)))
+    model = pick(rng, (sv.QuadraticNetwork(rho), sensing, attention))
     most = 0.3 / getattr(model, "measurements", 1)
     alpha = {"alpha": log_uniform(rng, most / 15, most, 4)}
     return model, learner, alpha, apart.runs_of(lambda learner: 1 + 1 / learner.runs)
@@ -242,7 +245,8 @@ def lazy(rng) -> Point:
     penalty, noise = (chance(rng, lambda: float(log_uniform(rng, 1e-8, 10))) for _ in range(2))
     near = 0.5 + rng.choice((-1, 1), 2) * log_uniform(rng, 1e-8, 0.1, 2)
     alpha = np.concatenate([log_uniform(rng, 1e-4, 1e4, 2), near])
-    model = sv.MatrixSensing(law, noise) if rng.random() < 0.7 else sv.QuadraticNetwork(float(log_uniform(rng, 0.1, 5)), noise)
+    network = sv.QuadraticNetwork(float(log_uniform(rng, 0.1, 5)), noise)
+    model = network if rng.random() < 0.3 else sv.MatrixSensing(law, noise)
     return model, sv.Lazy(penalty), {"alpha": alpha}, apart.lazy
 
 

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from solvable.channels.base import Average, Channel, Information, Linearisation, Posterior
+from solvable.numerics.errors import error_of_mean, standard_errors
 from solvable.numerics.sobol import normal_points
 
 SCRAMBLINGS = 8
@@ -103,11 +104,11 @@ class SequenceChannel(Channel):
                 entropies.append(parts[0].log_Z.mean())
         base, others = (second, [first, third][: 1 + self.steady]) if self.weighted else (first, [second, third])
         value, error = _combined(base, others)
+        error = standard_errors(SCRAMBLINGS) * error
         if bias:
             error = error + np.abs(np.mean(bias, axis=0))
-        return Average(
-            (value + value.T) / 2, float(np.mean(entropies)), float(error.max()), _error(np.array(entropies))
-        )
+        of_entropy = float(error_of_mean(np.array(entropies)))
+        return Average((value + value.T) / 2, float(np.mean(entropies)), float(error.max()), of_entropy)
 
     def information(self, V: np.ndarray, fineness: float = 1.0) -> Information:
         """At each V of a batch (k, r, r); the scramblings tell the error."""
@@ -134,7 +135,7 @@ class SequenceChannel(Channel):
         easy_value, easy_error = _combined(easy, [crossed])
         trivial_means = np.array([part.mean(axis=0) for part in trivial])
         value = even_part((easy_value + easy_value.T) / 2, basis, self._mirrors(M))
-        changes = _error(trivial_means)
+        changes = _standard_error(trivial_means)
         error = max(float(np.max(changes)), float(np.max(easy_error)))
         return Linearisation(basis, trivial_means.mean(axis=0), value, error)
 
@@ -266,7 +267,8 @@ def _own(Omega: np.ndarray, a: Moments, b: Moments, pooled: Moments) -> np.ndarr
 
 
 def _combined(terms: list[np.ndarray], others: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of `terms`, (n, a, b) of each scrambling, less what terms of the same mean explain; and its error."""
+    """The mean of `terms`, (n, a, b) of each scrambling, less what terms of the same mean explain; and its standard
+    error."""
     shape = terms[0].shape[1:]
     value, error = np.zeros(shape), np.zeros(shape)
     for place in np.ndindex(*shape):
@@ -276,12 +278,12 @@ def _combined(terms: list[np.ndarray], others: list[list[np.ndarray]]) -> tuple[
         centred = own.ravel() - own.mean()
         weights = np.linalg.lstsq(flat @ flat.T + 1e-12 * np.eye(len(flat)), flat @ centred, rcond=1e-10)[0]
         means = (own - np.tensordot(weights, zero, 1)).mean(axis=1)
-        value[place], error[place] = means.mean(), _error(means)
+        value[place], error[place] = means.mean(), _standard_error(means)
     return value, error
 
 
-def _error(means: np.ndarray) -> Any:
-    """The standard error of the mean of independent scramblings."""
+def _standard_error(means: np.ndarray) -> Any:
+    """That of the mean of independent scramblings."""
     return means.std(axis=0, ddof=1) / np.sqrt(len(means))
 
 

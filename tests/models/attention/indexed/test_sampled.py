@@ -26,7 +26,7 @@ def test_hardmax_as_a_function_has_the_closed_information():
     sampled, closed = SampledOutput(largest, 2, 0.5), HardmaxOutput(0.5)
     off = np.abs(sampled.information(V) / closed.information(V) - 1)
     stated = sampled.information_error(V)
-    assert np.all(off < 2 * stated) and np.all(stated < 0.03) and sampled.monotone
+    assert np.all(off <= stated) and np.all(stated < 0.03) and sampled.monotone
 
 
 @pytest.mark.slow
@@ -37,14 +37,14 @@ def test_linear_labels_with_noise_have_the_closed_information():
     closed = np.array([np.trace(A.T @ np.linalg.inv(v * A @ A.T + noise * np.eye(2)) @ A) for v in V])
     off = np.abs(sampled.information(V) / closed - 1)
     stated = sampled.information_error(V)
-    assert np.all(off < 2 * stated) and np.all(stated < 0.1)
+    assert np.all(off <= stated) and np.all(stated < 0.1)
 
 
 def test_a_function_has_theory_thresholds_and_runs():
     model, alpha = sv.AttentionIndexed(0.5, 2, largest), 0.458
     found = sv.predict(model, sv.BayesOptimal(), alpha=alpha)
     stated = float(found.uncertainty["estimation_error"])
-    assert found.converged and abs(found["estimation_error"] - 0.23730) < 2 * stated and stated < 0.01
+    assert found.converged and abs(found["estimation_error"] - 0.23730) <= stated and stated < 0.01
     narrow = sv.thresholds(model)
     assert abs(narrow["narrow_weak_recovery"] / 0.5 - 0.403411) < 2 * narrow.errors["narrow_weak_recovery"] / 0.5
     run = sv.simulate(model, sv.AMP(max_steps=12), alpha=alpha, d=20, seed=0)

@@ -32,7 +32,8 @@ from solvable.numerics.sobol import normal_points
 _NODES = np.array([0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.0])
 _POWERS = 5
 _REPLICAS = 4
-_DEVIATIONS = 2.0
+_DEVIATIONS = 3.0
+"""The stated error in standard deviations, which themselves are told by few replicas."""
 _OMEGAS, _DRAWS = {False: 8, True: 6}, {False: 512, True: 256}
 """For labels of a few values and for noisy ones: 2 to what power means are drawn, and draws at each."""
 _MESSAGE_DRAWS = 1024

@@ -16,8 +16,8 @@ from scipy.special import log_ndtr
 from solvable.numerics.gaussian import expectation
 
 _LOG_ROOT = float(np.log(2 * np.pi) / 2)
-DEVIATIONS = 2.0
-"""The stated error in standard deviations."""
+DEVIATIONS = 3.0
+"""The stated error in standard deviations, which themselves are told by few replicas."""
 _ROUNDING = 1e-12
 
 
@@ -33,7 +33,7 @@ class Ties(NamedTuple):
         return t * (self.limit + self._powers(t) @ self.coefficients)
 
     def relative_error(self, t: np.ndarray) -> np.ndarray:
-        """That of J, in two standard deviations."""
+        """That of J."""
         powers = self._powers(t)
         spread = np.sqrt(np.einsum("...a,ab,...b->...", powers, self.covariance, powers))
         return DEVIATIONS * spread / (self.limit + powers @ self.coefficients) + _ROUNDING
@@ -43,7 +43,7 @@ class Ties(NamedTuple):
 
 
 def fitted(limit: float, t: np.ndarray, mean: np.ndarray, error: np.ndarray, degree: int) -> Ties:
-    """The polynomial through J/t, `mean` with its standard `error` at each t; a larger misfit widens the errors."""
+    """The polynomial through J/t, `mean` with its standard `error` at each t; a misfit beyond these widens errors."""
     powers = t[:, None] ** np.arange(1, degree + 1) / error[:, None]
     q, r = np.linalg.qr(powers)
     inverse = np.linalg.inv(r)

@@ -15,11 +15,12 @@ import numpy as np
 from solvable.core.results import Prediction
 from solvable.engine.cosines import cosine_error, cosines, cosines_of
 from solvable.engine.solvers.base import FixedPoints, plain
+from solvable.numerics.errors import error_of_mean
 from solvable.numerics.sobol import normal_points
 
 Labels = Callable[[np.ndarray], np.ndarray]
 """Labels (n, ..) of projections (n, T, r), equal for equal models, with no noise."""
-_POWER, _SCRAMBLINGS = 11, 4
+_POWER, _SCRAMBLINGS = 10, 8
 _FRESH, _NODES = 11, 7
 _NUMBERS, _MOST, _LEAST_POWER = 2**22, 2**25, 5
 """Of all labels that are held at once, and of those of a scrambling, which still has some samples."""
@@ -70,7 +71,7 @@ def _label_errors(labels: Labels, tokens: int, r: int, entries: tuple[float, ...
             one, other, plug = (labels(z[rows]) for z in (*both, Omega))
             sums += _squares(one - other) / 2, (_squares(one - plug) + _squares(other - plug)) / 2
         means.append(sums / len(x))
-    value, error = np.mean(means, axis=0), np.std(means, axis=0, ddof=1) / np.sqrt(_SCRAMBLINGS)
+    value, error = np.mean(means, axis=0), error_of_mean(np.array(means))
     return float(value[0]), float(error[0]), float(value[1]), float(error[1])
 
 
