@@ -25,8 +25,8 @@ def solved(A: Table, residual: Any, right: list[Any], T: int) -> tuple[list[Any]
     """(residual I + A)^-1 times T rows, and the determinant, by elimination without pivots.
 
     All pivots are positive for A = softmax(u u^T), a positive diagonal matrix times the positive definite exponential;
-    and for any softmax with a residual of at least one, the eigenvalues of its leading parts being at most one in modulus,
-    in conjugate pairs and never -1.
+    and for any softmax with a residual of at least one: the eigenvalues of its leading parts are at most one in
+    modulus, in conjugate pairs and never -1.
     """
     A = [[A[t][s] + residual if t == s else A[t][s] for s in range(T)] for t in range(T)]
     right, determinant = list(right), 1.0
