@@ -16,7 +16,7 @@ import numpy as np
 
 from solvable.channels.losses import Square
 from solvable.channels.losses.quadrature import panel
-from solvable.core.errors import NotSolvable
+from solvable.core.errors import ComputationError, NotSolvable
 from solvable.core.precision import float64
 from solvable.core.registry import theory, thresholds_of
 from solvable.core.results import Prediction
@@ -46,7 +46,7 @@ _NOTHING = 1e-5
 MOST_JUMPS = 0.5
 """The largest share of jumps in the response up to which runs were found to agree."""
 _LANDING, _SETTLED, _VANISHING = 40, 0.03, 1e-7
-_TRANSITION = 1e-4
+_TRANSITION, _TURNS, _FARTHEST = 1e-3, 30, 100.0
 _solve, _step = eqx.filter_jit(solve), eqx.filter_jit(step)
 
 
@@ -230,7 +230,7 @@ def lowest(found: list[Branch], risk: ProximalEvolution, alpha: float) -> Branch
     best, *others = sorted(minima, key=lambda each: float(each.point.energy))
     for other in others:
         same = np.allclose(best.overlaps, other.overlaps, atol=_NOTHING)
-        errors = sum(2 * abs(float(each.point.energy) - _energy(each, risk, alpha)) for each in (best, other))
+        errors = sum(_energy_error(each, risk, alpha) for each in (best, other))
         if not same and other.point.energy - best.point.energy <= errors:
             return best._replace(status=Status.AMBIGUOUS_BRANCH)
     return best
@@ -240,6 +240,10 @@ def _energy(found: Branch, risk: ProximalEvolution, alpha: float) -> float:
     """The risk as coarser quadrature has it."""
     _, q, _, _, loss, _ = found.point.coarse
     return float(alpha * loss + risk.signal.penalty.strength * q / 2)
+
+
+def _energy_error(found: Branch, risk: ProximalEvolution, alpha: float) -> float:
+    return 2 * abs(float(found.point.energy) - _energy(found, risk, alpha))
 
 
 def _row(found: Branch, risk: ProximalEvolution, alpha: float) -> tuple[dict[str, float], ...]:
@@ -280,22 +284,30 @@ def scored(law: AttentionScores, c: np.ndarray, q: Any, loss: Any, energy: Any) 
 @thresholds_of(PositionalSemantic, ERM, references=("cui2024phase",))
 @float64
 def transition(model: PositionalSemantic, learner: ERM) -> Thresholds:
-    """`global_transition`: the alpha above which the semantic branch has the lower risk; infinite if there is none.
+    """`global_transition`: the alpha above which the semantic branch has the lower risk; infinite if it is beyond 100.
 
-    Up to alpha = 64. Below, the branches need not be minima: what is compared are their risks.
+    By Newton's method in alpha, since the derivative of a risk over d is its training loss. What is compared are the
+    fixed points, minima or saddles.
     """
-    risk = sides(model, learner)
-
-    def gain(log_alpha: float) -> float:
-        alpha = float(np.exp(log_alpha))
+    risk, alpha = sides(model, learner), 1.0
+    for _ in range(_TURNS):
         semantic, positional = (branch(risk, alpha, name) for name in BRANCHES)
         if semantic.overlaps[0] < _NOTHING:
-            return -1.0
-        if positional.overlaps[1] < _NOTHING:
-            return 1.0
-        return float(positional.point.energy - semantic.point.energy) / alpha
-
-    bracket = first_beyond(lambda x: gain(x) > 0, np.log(2.0) * np.arange(-1, 7))
-    if bracket is None:
-        return Thresholds(global_transition=np.inf)
-    return Thresholds(global_transition=float(np.exp(crossing(gain, *bracket, _TRANSITION))))
+            move = 0.5
+        elif positional.overlaps[1] < _NOTHING:
+            move = -0.5
+        else:
+            ahead = float(semantic.point.energy - positional.point.energy)
+            slope = float(positional.point.loss - semantic.point.loss)
+            move = float(np.clip(ahead / slope / alpha, -0.5, 0.5)) if slope > 0 else 0.5
+            if abs(move) < _TRANSITION:
+                errors = sum(_energy_error(each, risk, alpha) for each in (semantic, positional))
+                error = errors / slope + _TRANSITION * abs(move) * alpha
+                return Thresholds(global_transition=alpha * (1 + move), errors={"global_transition": error})
+        alpha *= 1 + move
+        if alpha > _FARTHEST:
+            return Thresholds(global_transition=np.inf)
+    raise ComputationError(
+        f"where the minimum turns semantic was not found for {model}; compare the risks of start='semantic' and "
+        "start='positional' over alpha."
+    )
