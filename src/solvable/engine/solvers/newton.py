@@ -303,10 +303,20 @@ def next_step(state: State, stretch: float) -> tuple[np.ndarray, bool]:
     """
     values, modes = np.linalg.eig(state.J)
     grows = np.real(values) >= 1
-    parts = np.linalg.solve(modes, state.R)
+    parts, rest = _in_modes(modes, state.R)
     gain = np.where(grows, 1.0, 1 / np.where(grows, 1.0, 1 - values))
     newton = bool(np.linalg.norm(parts[grows]) < 0.1 * np.linalg.norm(parts))
-    return np.real(modes @ (np.where(grows | newton, stretch, 1.0) * gain * parts)), newton
+    return np.real(modes @ (np.where(grows | newton, stretch, 1.0) * gain * parts) + rest), newton
+
+
+def _in_modes(modes: np.ndarray, R: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+    """R in the modes of J, and what is outside of them: a J that is known in few directions, all of whose other
+    eigenvalues are zero, may lack modes by rounding. There the plain step is Newton's."""
+    try:
+        return np.linalg.solve(modes, R), 0.0
+    except np.linalg.LinAlgError:
+        parts = np.linalg.lstsq(modes, R, rcond=1e-8)[0]
+        return parts, R - modes @ parts
 
 
 def spectral_radius(J: np.ndarray) -> tuple[float, np.ndarray]:

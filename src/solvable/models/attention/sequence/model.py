@@ -2,7 +2,8 @@ r"""Deep attention: layers of a few directions, learned from n = alpha d attenti
 
 With $z_{l,t} = x_t\cdot w_l^*/\sqrt d$ the label of one layer is $softmax(z z^T)$, row by row. Its rows show
 $z_a (z_b - z_c)$, so that the label is z up to a common sign, whatever the temperature: `SignlessOutput`; of several
-directions, up to a turn: `TurnedChannel`. With several layers it is a function of all $z_l$: `LayersChannel`.
+directions, up to a turn: `TurnedChannel`; of a query and a key, up to how their product is split: `UntiedChannel`. With
+several layers it is a function of all $z_l$: `LayersChannel`, `TurnedLayersChannel`, `UntiedLayersChannel`.
 [troiani2025fundamental]
 """
 
