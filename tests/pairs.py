@@ -53,6 +53,7 @@ PAIRS: dict[str, tuple[sv.Model, sv.Learner, tuple[float, ...]]] = {
     "deep indexed, Bayes": (sv.DeepAttentionIndexed(0.5, 2, 2), sv.BayesOptimal(), (0.0, 0.1)),
     "deep indexed, AMP": (sv.DeepAttentionIndexed(0.5, 2, 2), sv.AMP(), (0.0, 0.1)),
     "tokens, descent": (sv.SequenceSingleIndex("z", 3), sv.SequenceSGD(0.3, "tied", start=0.2), (0.0, 1.0, 4.0)),
+    "places, ERM": (sv.PositionalSemantic(0.3, 0.45, 0.25), sv.ERM(penalty=0.03, start="positional"), (0.0, 1.5)),
     "deep attention, AMP": (sv.DeepAttention(1, 3), sv.AMP(), (0.0, 0.1, 0.3)),
     "sequence, Bayes": (sv.SequenceIndex("z1[1]*z1[2]", 2, noise=0.1), sv.BayesOptimal(), (0.0, 0.1)),
     "sequence, AMP": (sv.SequenceIndex("z1[1]*z1[2]", 2, noise=0.1), sv.AMP(), (0.0, 0.1)),

@@ -28,6 +28,7 @@ LONG = {
     "sensing, descent",
     "two layers, one step",
     "sequence, Bayes",
+    "places, ERM",
 } | {
     f"{model}, {learner}"
     for model in ("network", "sensing", "bilinear")

@@ -37,6 +37,7 @@ _STEP, _COARSER, _RADIUS = 0.55, 1.25, 4.9
 _CUTS = (-_RADIUS, 0.0, _RADIUS)
 _MOST_STEPS, _TURNS, _DRIFT = 40, 10, 0.1
 _SMALL = 1e-11
+_LEAST_STRETCH = 0.05
 _APART = 1e-5
 """Two minima that are closer than this are one."""
 
@@ -218,10 +219,13 @@ def _descended(x: Any, omega: Any, T: Any, V: Any, s2: Any) -> Any:
 
 
 def _responses(x: Any, T: Any, V: Any, s2: Any) -> tuple[Any, Any]:
-    """The trace and the sum of squares of h = H (1 + V H)^-1, with H the Hessian of the loss at x."""
+    """The trace and the sum of squares of h = H (1 + V H)^-1, with H the Hessian of the loss at x.
+
+    Jumps begin at scores where 1 + V H = 0: around these h is integrable, but not by nodes of a rule, and held.
+    """
     _, _, aa, ab, bb = (s2 * part for part in _derivatives(x, T))
     mean, half = (aa + bb) / 2, jnp.sqrt(((aa - bb) / 2) ** 2 + ab**2)
-    values = [value / jnp.maximum(1 + V * value, 1e-9) for value in (mean - half, mean + half)]
+    values = [value / jnp.maximum(1 + V * value, _LEAST_STRETCH) for value in (mean - half, mean + half)]
     return values[0] + values[1], values[0] ** 2 + values[1] ** 2
 
 
