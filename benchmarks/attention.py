@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import time
 
+import equinox as eqx
+import jax
 import numpy as np
 
+from solvable.channels.losses.quadrature import panel
 from solvable.channels.sequence.indexed_layers import IndexedLayersChannel
 from solvable.channels.sequence.layers import LayersChannel
 from solvable.channels.sequence.untied import UntiedChannel
+from solvable.models.attention.positional.scores import AttentionScores
 
 
 def seconds(function, repeats: int = 2) -> float:
@@ -21,6 +25,18 @@ def seconds(function, repeats: int = 2) -> float:
     for _ in range(repeats):
         function()
     return (time.process_time() - start) / repeats
+
+
+def scores_with_places() -> None:
+    """The averages of one step of the equations of `PositionalSemantic`."""
+    with jax.enable_x64(True):
+        law = AttentionScores(*(np.float64(number) for number in (0.3, 0.45, 0.25)))
+        jax.block_until_ready(_moments(law, np.array([0.6, 0.2]), np.float64(0.5), np.float64(50.0)))
+
+
+@eqx.filter_jit
+def _moments(law, m, q, V):
+    return law.moments(m, q, V, panel())
 
 
 def main() -> None:
@@ -36,6 +52,7 @@ def main() -> None:
             )
             for v in ((0.8, 0.5), (0.5, 0.05))
         ),
+        ("scores with places", scores_with_places),
         ("last layer's threshold", lambda: two.linearisation(np.zeros((2, 2)), np.eye(2))),
     ]
     for name, function in rows:

@@ -79,6 +79,6 @@ class ERM(Learner):
         """A ridge may be as negative as the lowest eigenvalue of X^T X allows for losses with l'' up to 1."""
         if number_paths(self).get(field) == ("loss", "scale"):
             return (0.01, 100.0)
-        if isinstance(self.penalty, Ridge):
+        if isinstance(self.penalty, Ridge) and hasattr(model, "gain"):
             return (-(max(math.sqrt(model.gain(**axes)) - 1, 0.0) ** 2), 1e3)
         return None
