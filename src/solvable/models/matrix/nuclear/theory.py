@@ -219,7 +219,7 @@ def uncertainties(
     D = np.where(solved, points.D, 0.0)
     scale = float(law.second_moment) + D
     # mse is a sum of integrals over the eigenvalues below theta, and of what these leave of known ones.
-    t, theta = points.integrals, np.where(solved, points.theta, 0.0)
+    t, theta = points.integrals, np.where(solved & ~nothing, points.theta, 0.0)
     terms = D * (2 * np.abs(t.Df) + 1) + 2 * theta**2 * t.rank + t.mse
     error_mse = error * terms + (_ROUNDING + points.residual) * (t.mse + D)
     error_Df = error + _ROUNDING + points.residual
