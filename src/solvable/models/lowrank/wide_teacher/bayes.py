@@ -96,11 +96,12 @@ def _error_of_sums(model: WideTeacher, limit: float, found: Solution) -> np.ndar
     """How far eps may be off: a multiple of what fewer coefficients and fewer features summed one by one change.
 
     Twice it where coefficients fall fast; at a kink or a jump halving their number changes less than is still missing.
+    Rounding of log u moves eps by d eps / d log u = (slope - 1)(noise + eps).
     """
     finite = np.isfinite(found.u)
     u = np.where(finite, found.u, 1.0)
     change = (2 if model.kernel.tail is None else 6) * np.abs(model.features(limit, coarse=True).error(u) - found.error)
-    rounding = _ROUNDING * (float(model.noise) + found.error)
+    rounding = _ROUNDING * (np.abs(found.slope - 1) * (float(model.noise) + found.error) + found.error)
     return np.where(finite, (change + rounding) / np.maximum(found.slope, 1e-6), 0.0)
 
 

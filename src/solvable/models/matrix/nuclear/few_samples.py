@@ -53,7 +53,8 @@ def few_samples(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> Fe
     mse = second + square - 2 * mean * K
     D = (mse + noise / 2) / (2 * alpha)
     delta = np.sqrt(D)
-    theta = np.where(left < 1, delta * (2 - width), penalty / (4 * alpha))
+    with np.errstate(over="ignore"):
+        theta = np.where(left < 1, delta * (2 - width), penalty / (4 * alpha))
     # Without eigenvalues above theta S = 0, exactly.
     relative_error = np.where(left < 1, abs(mean) * np.sqrt(2 * alpha / power) + width, 0.0) + 1e-15
     return FewSamples(

@@ -31,6 +31,8 @@ from solvable.spectra import Discrete, Law
 from solvable.spectra.thresholded import Thresholded, overlap_and_square, quadrature_error
 
 _ROUNDING = 5e-13
+_FAR = 1e6
+"""How many times the largest eigenvalue theta may be: from there on S = 0, and integrals up to there would overflow."""
 ERRORS = ("estimation_error", "generalization_error", "training_error", "training_loss", "rank")
 
 
@@ -114,8 +116,12 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     found = _placed(law, alpha, recovered)
     few = (alpha > 0) & (alpha < FEW) & ~recovered
     open_ = (alpha > 0) & ~recovered & ~few
-    if open_.any():
-        found.put(open_, solve(law, noise, penalty, alpha[open_]))
+    nothing = open_ & _shrunk_to_nothing(law, noise, penalty, alpha)
+    if nothing.any():
+        found.put(nothing, _nothing_kept(law, noise, penalty, alpha[nothing]))
+    searched = open_ & ~nothing
+    if searched.any():
+        found.put(searched, solve(law, noise, penalty, alpha[searched]))
         if penalty == 0 and noise > 0 and not found.solved.all():
             _retry(found, law, noise, alpha)
     theta, b = _factors(found, penalty, alpha, open_)
@@ -139,6 +145,20 @@ def nuclear_points(law: Law, noise: float, penalty: float, alpha: np.ndarray) ->
     return NuclearPoints(
         found.D, found.u, theta, b, m, q, found.integrals, metrics, found.residual, status, found.evaluations
     )
+
+
+def _shrunk_to_nothing(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> np.ndarray:
+    """Where the theta of S = 0, lambda/(4 alpha), is far above all eigenvalues of A* + delta Z."""
+    D = (float(law.second_moment) + noise / 2) / (2 * np.maximum(alpha, FEW))
+    return penalty / (4 * np.maximum(alpha, FEW)) > _FAR * (np.abs(np.array(law.ends)).max() + 2 * np.sqrt(D))
+
+
+def _nothing_kept(law: Law, noise: float, penalty: float, alpha: np.ndarray) -> Solution:
+    """S = 0: nothing lies above theta."""
+    power, zero, theta = float(law.second_moment), np.zeros_like(alpha), penalty / (4 * alpha)
+    unseen = dict.fromkeys(Thresholded._fields, zero) | {"theta": theta, "theta_in_u": zero + 1, "mse": zero + power}
+    D, count = (power + noise / 2) / (2 * alpha), np.ones(len(alpha), int)
+    return Solution(D, theta, Thresholded(**unseen), zero, count, count > 0)
 
 
 def _retry(found: Solution, law: Law, noise: float, alpha: np.ndarray) -> None:
@@ -199,7 +219,7 @@ def uncertainties(
     D = np.where(solved, points.D, 0.0)
     scale = float(law.second_moment) + D
     # mse is a sum of integrals over the eigenvalues below theta, and of what these leave of known ones.
-    t, theta = points.integrals, np.where(solved, points.theta, 0.0)
+    t, theta = points.integrals, np.where(solved & ~nothing, points.theta, 0.0)
     terms = D * (2 * np.abs(t.Df) + 1) + 2 * theta**2 * t.rank + t.mse
     error_mse = error * terms + (_ROUNDING + points.residual) * (t.mse + D)
     error_Df = error + _ROUNDING + points.residual
