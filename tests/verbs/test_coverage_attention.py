@@ -1,8 +1,8 @@
 """Stated uncertainties are honest, of labels that are read by draws: attention of several layers or scores, sequences.
 
-As `test_coverage_families.py`, against several times the draws made of other seeds (`reference/sampled_labels.py`), or
-closed forms. A point takes from seconds to a minute, so that there are few; of the information of a label, whose error
-is what is uncertain in all of them, there are more.
+As `test_coverage_families.py`, against several times the draws made of other seeds (`reference/sampled_labels.py`),
+finer rules (`reference/finer_places.py`), or closed forms. A point takes from seconds to a minute, so that there are
+few; of the information of a label, whose error is what is uncertain in all of them, there are more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reference import finer_places
 from reference import sampled_labels as drawn
 from true_errors import COVERED, HUGE, Draw, Point, judged, log_uniform
 
@@ -108,6 +109,16 @@ def deep_indexed(rng) -> Point:
     return model, either(rng), {"alpha": rng.uniform(0.05, 0.2, 1)}, drawn.overlaps(2)
 
 
+def places(rng) -> Point:
+    """Both minima of the risk of attention with places, and the lower one."""
+    start = (None, "semantic", "positional")[rng.integers(3)]
+    model = sv.PositionalSemantic(
+        *(float(x) for x in (rng.uniform(0.1, 0.7), rng.uniform(0.4, 1.2), rng.uniform(0.2, 1)))
+    )
+    learner = sv.ERM(penalty=sv.Ridge(float(log_uniform(rng, 0.01, 0.1))), start=start)
+    return model, learner, {"alpha": rng.uniform(0.5, 8, 4)}, finer_places.metrics
+
+
 def one_label(rng) -> Point:
     """The errors of labels, where overlaps are exact but for the uncertainty of one layer's table."""
     tokens = int(rng.integers(2, 6))
@@ -125,6 +136,7 @@ DRAWS: dict[str, tuple[Draw, int]] = {
     "sequences of two projections": (two_projections, 3),
     "several layers of extensive rank": (deep_indexed, 6),
     "labels of one layer": (one_label, 40),
+    "attention with places": (places, 40),
 }
 CHANNELS: dict[str, tuple[Callable, int, float]] = {
     "one layer of two directions": (lambda rng: sv.DeepAttention(1, int(rng.integers(3, 5)), rank=2), 20, 4),
