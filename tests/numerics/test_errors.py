@@ -1,11 +1,11 @@
-"""The error of a rule as two coarser ones tell it."""
+"""The error of a rule as two coarser ones tell it, and that of a mean of independent estimates."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from solvable.numerics.errors import told_by_two
+from solvable.numerics.errors import CONFIDENCE, error_of_mean, told_by_two
 
 
 def told(error, near: float = 0.9, far: float = 0.8) -> float:
@@ -33,3 +33,10 @@ def test_whole_arrays_are_weighed_place_by_place():
     near, far = np.array([1e-9, 1e-3, 2e-3]), np.array([1e-8, 2e-3, 1e-3])
     a, b = told_by_two(np, near, far)
     np.testing.assert_allclose(a * near + b * far, [1e-9, 2e-3, 2e-3])
+
+
+@pytest.mark.parametrize("count", [4, 8])
+def test_the_error_of_a_mean_holds_the_share_of_means_that_it_says(count):
+    draws = np.random.default_rng(0).standard_normal((count, 40_000))
+    held = np.mean(np.abs(draws.mean(axis=0)) <= error_of_mean(draws))
+    assert held == pytest.approx(CONFIDENCE, abs=4 * np.sqrt(CONFIDENCE * (1 - CONFIDENCE) / 40_000))

@@ -1,8 +1,22 @@
 """Stated uncertainties are honest, of labels that are read by draws: attention of several layers or scores, sequences.
 
 As `test_coverage_families.py`, against several times the draws made of other seeds (`reference/sampled_labels.py`),
-finer rules (`reference/finer_places.py`), or closed forms. A point takes from seconds to a minute, so that there are
-few; of the information of a label, whose error is what is uncertain in all of them, there are more.
+finer rules (`reference/finer_places.py`), or closed forms. A point takes from seconds to a minute, so that there are few; of the information of a label, whose error
+is what is uncertain in all of them, there are more. Measured at seed 0, as numbers, covered share and median ratio (a
+dash: ten or fewer are above rounding), of some rows at fewer points than they have here:
+
+| row | measured |
+|---|---|
+| hardmax of several tokens | 40, 95 %, 0.33 |
+| functions of scores | 40, 100 %, 0.42 |
+| labels of one layer | 80, 100 %, 0.22 |
+| one layer, several directions | 7, 100 %, - |
+| one layer, untied | 12, 100 %, 0.25 |
+| sequences | 4, 100 %, - |
+| several layers of extensive rank | 6, 100 %, - |
+| information: one layer of two directions, untied, sequences | 16 each, 94 %, 94 %, 100 %, 0.46, 0.23, 0.24 |
+
+The last row without the error of the better rule, a third to a half of that stated, which the tests add.
 """
 
 from __future__ import annotations
@@ -112,10 +126,9 @@ def deep_indexed(rng) -> Point:
 def places(rng) -> Point:
     """Both minima of the risk of attention with places, and the lower one."""
     start = (None, "semantic", "positional")[rng.integers(3)]
-    model = sv.PositionalSemantic(
-        *(float(x) for x in (rng.uniform(0.1, 0.7), rng.uniform(0.4, 1.2), rng.uniform(0.2, 1)))
-    )
+    numbers = rng.uniform(0.1, 0.7), rng.uniform(0.4, 1.2), rng.uniform(0.2, 1)
     learner = sv.ERM(penalty=sv.Ridge(float(log_uniform(rng, 0.01, 0.1))), start=start)
+    model = sv.PositionalSemantic(*map(float, numbers))
     return model, learner, {"alpha": rng.uniform(0.5, 8, 4)}, finer_places.metrics
 
 

@@ -50,6 +50,23 @@ def test_a_converged_point_of_a_model_without_alpha_has_them_too(name):
     check(model, found, 1)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("model", "alpha"),
+    [
+        (sv.DeepAttention(1, 2, tied=False), 0.8),
+        (sv.SequenceIndex("sign(z1[1]*z1[2])", 2), 3.0),
+        (sv.SequenceIndex("z1[1]*z1[2]", 2, noise=0.1), 0.8),
+    ],
+    ids=str,
+)
+def test_where_labels_are_read_by_draws_the_residual_is_below_what_their_scatter_leaves(model, alpha):
+    """A residual changes log V, and its change of V is part of the uncertainty: no step is finer than the draws."""
+    found = sv.predict(model, sv.AMP(), alpha=alpha)
+    left = 1 - np.linalg.eigvalsh(np.atleast_2d(found["overlap"]))
+    assert found.residual < 5e-3 and found.residual * left.max() < found.uncertainty["estimation_error"]
+
+
 def check(model, found, count):
     assert np.all(found.converged)
     assert np.all(found.residual < SOLVED)
