@@ -46,10 +46,10 @@ def test_thresholds_of_one_layer_are_closed(tokens, rank):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("tokens", "rank", "alpha"), [(4, 3, 0.22), (5, 4, 0.2)])
-def test_all_directions_of_larger_ranks_are_known_alike(tokens, rank, alpha):
+def test_all_directions_of_rank_three_are_known_alike():
     """At a fixed point of the equations with finer draws, and by runs at two sizes."""
-    model = sv.DeepAttention(1, tokens, rank=rank)
+    rank, alpha = 3, 0.22
+    model = sv.DeepAttention(1, 4, rank=rank)
     found = sv.predict(model, sv.AMP(), alpha=alpha)
     q, error = found["overlap_1"], found.uncertainty["overlap_1"]
     np.testing.assert_allclose(found["overlap"], q * np.eye(rank), atol=1e-8)
