@@ -12,8 +12,8 @@ T (T - 1) measurements of its d^2 entries: solved as the model of a bilinear seq
 
 **Untied layers of finite rank are approximated.** The score of a token with itself shows the symmetric part of S alone,
 so that less is left unknown of that part, V_s, than of the antisymmetric one, V_a; what is solved has one V for both.
-A softmax label shows $h = \mathrm{Tr}[M^T X S X^T]/\sqrt d$ for all M with M 1 = 0. With P_s and P_a the quadratic forms
-on these M that are the squared norms of their two parts,
+A softmax label shows $h = \mathrm{Tr}[M^T X S X^T]/\sqrt d$ for all M with M 1 = 0. With P_s and P_a the quadratic
+forms on these M that are the squared norms of their two parts,
 
     K = V_s P_s + V_a P_a,    qhat_s = 2 alpha Tr[K^-1 P_s],    qhat_a = 2 alpha Tr[K^-1 P_a] .
 
