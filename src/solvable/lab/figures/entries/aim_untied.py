@@ -92,7 +92,7 @@ def draw(found: Material, verdicts):
         trend.axhline(1.0, color="0.4", linewidth=0.8)
         trend.set_xlim(left=0.0)
         trend.set_xlabel("$1/d$")
-        trend.set_ylabel("error over the Bayes-optimal one")
+        trend.set_ylabel("error over that of theory")
         trend.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return figure
 
@@ -118,8 +118,9 @@ ENTRY = Entry(
     title="Attention layers with tied and untied keys and queries",
     sources=(sources.BONCORAGLIO,),
     shows="The error of a layer of rank d/2 learned from attention matrices of two tokens, with one layer for keys and "
-    "queries or two, and from the tokens of largest score: Bayes-optimal, and of message passing. Right: what message "
-    "passing loses, against the size.",
+    "queries or two, and from the tokens of largest score: in theory, which has one error for the symmetric and the "
+    "antisymmetric part of untied layers, an approximation, and of message passing. Right: what message passing loses, "
+    "against the size.",
     claims=(
         Claim("exact recovery, untied", None, None, lambda found: found.values[RECOVERY]),
         *(_at(output, place) for output, place in CHECKED),

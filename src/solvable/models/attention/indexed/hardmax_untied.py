@@ -1,7 +1,8 @@
 r"""Hardmax attention with untied keys and queries: each token names the largest of T independent scores.
 
-Nothing ties two scores: given what is known all of them are independent, $h_{ab} \sim N(\omega_{ab}, V)$, and the rows
-of a label are labels by themselves. With u the largest score of a row and y its place, x = omega / sqrt(V),
+Given what is known the scores are taken as independent, $h_{ab} \sim N(\omega_{ab}, V)$, and the rows of a label as
+labels by themselves: what is left out is that the symmetric part of S is known better than the other (`model.py`). With
+u the largest score of a row and y its place, x = omega / sqrt(V),
 
     P(y) = int phi(u - x_y) prod_{b != y} Phi(u - x_b) du,
     g_b = -E_u[r_b] / sqrt(V)  (b != y),    g_y = E_u[u - x_y] / sqrt(V),    r_b = phi(u - x_b) / Phi(u - x_b),

@@ -8,7 +8,17 @@ mean of S given n = alpha d^2 labels is as good as that given $S + Z/\sqrt{\hat 
 
 the sum being the information of a label at $h_{ab} \sim N(\omega_{ab}, (1 + \delta_{ab}) V)$: for softmax it is
 $(T^2 + T - 2)/(2V)$. With untied keys and queries $S = U V^T/\sqrt{pd}$ is not symmetric, and a softmax label is
-T (T - 1) measurements of its d^2 entries: the model of a bilinear sequence at $\alpha T(T - 1)$.
+T (T - 1) measurements of its d^2 entries: solved as the model of a bilinear sequence at $\alpha T(T - 1)$.
+
+**Untied layers of finite rank are approximated.** The score of a token with itself shows the symmetric part of S alone,
+so that less is left unknown of that part, V_s, than of the antisymmetric one, V_a; what is solved has one V for both.
+A softmax label shows $h = \mathrm{Tr}[M^T X S X^T]/\sqrt d$ for all M with M 1 = 0. With P_s and P_a the quadratic
+forms on these M that are the squared norms of their two parts,
+
+    K = V_s P_s + V_a P_a,    qhat_s = 2 alpha Tr[K^-1 P_s],    qhat_a = 2 alpha Tr[K^-1 P_a] .
+
+For Gaussian S each V is 1/(1 + qhat), and their mean is that of one V, $1 - \alpha T(T - 1)$. For spikes, whose left
+and right sides have no overlap, V_s = V_a. In between the best estimate from noise of two strengths is not known.
 
 As rho grows, S without its mean eigenvalue $\sqrt\rho$ becomes a Gaussian matrix, $V = 1/(1 + \hat q)$. As rho falls, S
 becomes a sum of spikes of height $\rho^{-1/2}$ that are seen from $\hat q = \rho$ on, the same for tied and for untied
@@ -85,7 +95,7 @@ class AttentionIndexed(TwoSided):
       noise its labels must be of a few values.
     - `beta`: the inverse temperature of the softmax, which does not change what can be learned.
     - `tied`: whether keys and queries are the same; if not, $S = U V^T/\sqrt{pd}$ of two independent layers, and the
-      scores are $x_a^T S x_b/\sqrt d$, all T^2 independent and of one variance.
+      scores are $x_a^T S x_b/\sqrt d$, all T^2 of one variance. Their theory is an approximation (`exact`).
     """
 
     axes = (Axis("alpha", "n/d^2"),)
@@ -132,6 +142,15 @@ class AttentionIndexed(TwoSided):
             raise bad_parameter("rho", rho, f"{takes} known, and would decide every label")
         self.output, self.tied = output, tied
         self.beta = real_number("beta", beta, "a positive number", lambda x: x > 0)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the theory is exact in the limit of large d.
+
+        Of untied layers it leaves out that the symmetric part of S is known better, which matters at finite rank and,
+        but for softmax, at infinite rank.
+        """
+        return self.tied or not self.rho or (is_wide(self.rho) and self.output == "softmax")
 
     @property
     def measurements(self) -> int:
