@@ -45,7 +45,8 @@ _NOTHING = 1e-5
 """An overlap below this is none."""
 MOST_JUMPS = 0.5
 """The largest share of jumps in the response up to which runs were found to agree."""
-_LANDING, _SETTLED, _VANISHING = 40, 0.03, 1e-7
+_LANDING, _LANDING_STEP, _SETTLED, _VANISHING = 80, 0.25, 0.03, 1e-7
+"""Steps before the solver: their share of a whole step, since log q overshoots by a factor of three to five."""
 _TRANSITION, _TURNS, _FARTHEST = 1e-3, 30, 100.0
 _solve, _step = eqx.filter_jit(solve), eqx.filter_jit(step)
 
@@ -132,7 +133,7 @@ def _landed(risk: ProximalEvolution, alpha: float, start: np.ndarray, vanishes: 
     x = start
     for _ in range(_LANDING):
         move = np.asarray(_step(x, risk, np.float64(alpha))) - x
-        x = x + move / 2
+        x = x + _LANDING_STEP * move
         if vanishes and x[2] < np.log(_VANISHING):
             return None
         if np.max(np.abs(move)) < _SETTLED:
