@@ -8,6 +8,7 @@ from reference import attention_with_places as reference
 
 import solvable as sv
 from solvable.channels.losses.quadrature import panel
+from solvable.engine.solvers.base import Thresholds
 from solvable.models.attention.positional.model import attention
 from solvable.models.attention.positional.run import descended, inner_products
 from solvable.models.attention.positional.theory import at_zero, generalization_error, scores
@@ -139,6 +140,7 @@ def test_the_lower_risk_is_the_minimum(semantic, positional):
 @pytest.mark.slow
 def test_where_the_minimum_changes():
     found = sv.thresholds(MODEL, sv.ERM(penalty=0.01))
+    assert isinstance(found, Thresholds)
     alpha, error = found["global_transition"], found.errors["global_transition"]
     assert alpha == pytest.approx(1.252, abs=0.005) and error < 0.01
     beyond = [sv.predict(MODEL, sv.ERM(penalty=0.01, start=name), alpha=1.02 * alpha) for name in BRANCHES]

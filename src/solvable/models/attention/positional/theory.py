@@ -76,6 +76,13 @@ def scores(model: PositionalSemantic) -> AttentionScores:
     return AttentionScores(*(np.asarray(number, float) for number in numbers))
 
 
+def law_of(risk: ProximalEvolution) -> AttentionScores:
+    """The scores of a risk that `sides` made."""
+    law = risk.output.labels
+    assert isinstance(law, AttentionScores)
+    return law
+
+
 def check(learner: ERM, error: type[Exception]) -> None:
     """Refuse what this risk does not have."""
     learner.check_start(*BRANCHES)
@@ -100,7 +107,7 @@ class Branch(NamedTuple):
 
 def branch(risk: ProximalEvolution, alpha: float, name: str) -> Branch:
     """The fixed point of one branch at alpha."""
-    law, strength = risk.output.labels, float(risk.signal.penalty.strength)
+    law, strength = law_of(risk), float(risk.signal.penalty.strength)
     zero = at_zero(law, strength, alpha)
     start = _landed(risk, alpha, _start(law, strength, name), zero is not None) if alpha > 0 else None
     if start is None:
@@ -249,7 +256,7 @@ def _energy_error(found: Branch, risk: ProximalEvolution, alpha: float) -> float
 
 def _row(found: Branch, risk: ProximalEvolution, alpha: float) -> tuple[dict[str, float], ...]:
     """Metrics, order parameters in units of scores, and the error of each metric."""
-    point, law = found.point, risk.output.labels
+    point, law = found.point, law_of(risk)
     s2 = float(law.variance)
     c, q, _, _, loss, _ = point.coarse
     metrics = scored(law, np.abs(point.c), point.q, point.loss, point.energy)
