@@ -21,7 +21,7 @@ def test_numbers_go_by_path_by_name_and_by_field():
         "penalty": ("penalty", "strength"),
         "strength": ("penalty", "strength"),
     }
-    assert field_names(LEARNER) == ["loss", "penalty", "solver", "scale", "strength"]
+    assert field_names(LEARNER) == ["loss", "penalty", "solver", "start", "scale", "strength"]
     assert get_field(MODEL, "noise") == 0.1 and get_field(MODEL, "contamination.noise") == 4.0
     assert get_field(MODEL, "rho") == 0.3 and get_field(MODEL, "fraction") == 0.2
 

@@ -8,6 +8,7 @@ from reference import attention_with_places as reference
 
 import solvable as sv
 from solvable.channels.losses.quadrature import panel
+from solvable.engine.solvers.base import Thresholds
 from solvable.models.attention.positional.model import attention
 from solvable.models.attention.positional.run import descended, inner_products
 from solvable.models.attention.positional.theory import at_zero, generalization_error, scores
@@ -139,6 +140,7 @@ def test_the_lower_risk_is_the_minimum(semantic, positional):
 @pytest.mark.slow
 def test_where_the_minimum_changes():
     found = sv.thresholds(MODEL, sv.ERM(penalty=0.01))
+    assert isinstance(found, Thresholds)
     alpha, error = found["global_transition"], found.errors["global_transition"]
     assert alpha == pytest.approx(1.252, abs=0.005) and error < 0.01
     beyond = [sv.predict(MODEL, sv.ERM(penalty=0.01, start=name), alpha=1.02 * alpha) for name in BRANCHES]
@@ -197,14 +199,16 @@ def test_the_error_of_given_weights():
 def test_runs_end_in_the_branches(penalty, start, alpha):
     learner = sv.ERM(penalty=penalty, start=start)
     theory = sv.predict(MODEL, learner, alpha=alpha)
-    overlap = "cosine" if start == "semantic" else "positional_overlap"
+    overlap, other = ("cosine", "positional_overlap")[:: 1 if start == "semantic" else -1]
     sizes, seeds, means, errors = (200, 800), (32, 12), [], []
     for d, count in zip(sizes, seeds, strict=True):
         runs = [sv.simulate(MODEL, learner, alpha=alpha, d=d, seed=seed) for seed in range(count)]
         assert all(run.converged for run in runs)
-        values = np.array([[run[name] for name in (overlap, *ERRORS)] for run in runs])
+        stayed = [run for run in runs if run[overlap] > run[other]]  # the others left for the minimum of lower risk
+        assert len(stayed) > 0.8 * count
+        values = np.array([[run[name] for name in (overlap, *ERRORS)] for run in stayed])
         means.append(values.mean(axis=0))
-        errors.append(values.std(axis=0, ddof=1) / np.sqrt(count))
+        errors.append(values.std(axis=0, ddof=1) / np.sqrt(len(stayed)))
     # Losses hold |S s|^2 / (2 d) of the places, and all else falls like 1/d too: the limit by a line in 1/d.
     small, large = sizes
     limit = (large * means[1] - small * means[0]) / (large - small)

@@ -60,11 +60,13 @@ def gather(effort: Effort) -> Material:
 
 
 def run(start: str, alpha: float, d: int, seed: int) -> list[float]:
-    """The metrics of one run; the data of a seed are the same from either start."""
+    """The metrics of one run, of the same data from either start; nothing where it left for the other minimum."""
     import solvable as sv
 
     found = sv.simulate(*pair(start), alpha=alpha, d=d, seed=seed)
-    return [found[name] if found.converged else np.nan for name in METRICS]
+    other = OVERLAPS["semantic" if start == "positional" else "positional"]
+    stayed = found.converged and found[OVERLAPS[start]] > found[other]
+    return [found[name] if stayed else np.nan for name in METRICS]
 
 
 def quoted(found: Material, start: str, name: str) -> float:
@@ -91,16 +93,32 @@ def transition(found: Material) -> float:
 
 
 def transition_of_runs(found: Material) -> Estimate:
-    """The same of the runs at the largest size: of the mean gap on either side, with its error by the scatter."""
+    """Where the mean gap of the risks of the same data changes sign at the largest size, on a line between two alpha.
+
+    The error is that of the gap at the nearer one over the slope.
+    """
     d = max(found.sizes["descent"]["d"])
     alpha = found.values["run_alpha"]
     gaps = found.values["positional", d]["risk"] - found.values["semantic", d]["risk"]
-    means, count = gaps.mean(axis=1), gaps.shape[1]
-    slope, offset = np.polyfit(alpha, means, 1)
-    _, k = min((abs(value), k) for k, value in enumerate(means))
-    value = float(alpha[k] - means[k] / slope)
-    error = float(gaps[k].std(ddof=1) / np.sqrt(count) / slope)
-    return Estimate(value, error, count - 1, finite_size(d))
+    means = np.nanmean(gaps, axis=1)
+    ends = [k for k in range(len(alpha) - 1) if means[k] < 0 <= means[k + 1]]
+    if not ends:
+        return Estimate(np.nan, np.nan)
+    k = ends[0]
+    slope = (means[k + 1] - means[k]) / (alpha[k + 1] - alpha[k])
+    near = gaps[k if -means[k] < means[k + 1] else k + 1]
+    near = near[np.isfinite(near)]
+    error = near.std(ddof=1) / np.sqrt(len(near)) / slope
+    return Estimate(float(alpha[k] - means[k] / slope), float(error), len(near) - 1, finite_size(d))
+
+
+def left(found: Material) -> Estimate:
+    """The share of runs from p, where numbers are quoted, that left for the semantic minimum."""
+    d = max(found.sizes["descent"]["d"])
+    place = int(np.argmin(np.abs(found.values["run_alpha"] - ALPHA)))
+    gone = np.isnan(found.values["positional", d]["risk"][place])
+    share, count = float(gone.mean()), len(gone)
+    return Estimate(share, float(np.sqrt(max(share * (1 - share), 1 / count) / count)), count - 1)
 
 
 def draw(found: Material, verdicts):
@@ -118,7 +136,7 @@ def draw(found: Material, verdicts):
             ):
                 y = np.where(theory.converged, scale * theory[name], np.nan)
                 lower = alpha <= change if start == "positional" else alpha >= change
-                label = {"positional": "along $p$", "semantic": "along $w^*$"}[start]
+                label = {"positional": "places ($p$)", "semantic": "meaning ($w^*$)"}[start]
                 draw_theory(ax, alpha, y, number, None, linestyle=":")
                 draw_theory(ax, *_up_to(alpha, y, change, lower), number, f"{label}, minimum", linestyle="-")
                 for which, d in enumerate(sizes):
@@ -174,7 +192,8 @@ ENTRY = Entry(
     sources=(sources.CUI_ATTENTION,),
     shows="The two minima of the risk of an attention layer with a ridge of 0.01, whose labels attend by meaning with "
     "a weight of 0.7 and by place with 0.3: what they know, their test errors, and their risks. The lower one is drawn "
-    "solid; below the dashed line it knows the places of tokens, above it their meaning.",
+    "solid; left of the dashed line it knows the places of tokens, right of it their meaning. Runs that left the "
+    "minimum below their start for the other one are set aside.",
     claims=(
         _published("semantic", "q", "0.11415"),
         _published("semantic", "V", "12.33"),
@@ -185,6 +204,7 @@ ENTRY = Entry(
         _published("positional", "V", "11.04"),
         _published("positional", "error", "0.00698"),
         *(_by_runs(start, name) for start in STARTS for name in (OVERLAPS[start], "generalization_error", "risk")),
+        Claim(f"share of runs from p at alpha = {ALPHA:g} that left for w*", None, None, None, left),
         Claim("alpha at which the minimum turns semantic", None, None, transition, transition_of_runs),
     ),
     gather=gather,

@@ -45,7 +45,8 @@ _NOTHING = 1e-5
 """An overlap below this is none."""
 MOST_JUMPS = 0.5
 """The largest share of jumps in the response up to which runs were found to agree."""
-_LANDING, _SETTLED, _VANISHING = 40, 0.03, 1e-7
+_LANDING, _LANDING_STEP, _SETTLED, _VANISHING = 80, 0.25, 0.03, 1e-7
+"""Steps before the solver: their share of a whole step, since log q overshoots by a factor of three to five."""
 _TRANSITION, _TURNS, _FARTHEST = 1e-3, 30, 100.0
 _solve, _step = eqx.filter_jit(solve), eqx.filter_jit(step)
 
@@ -75,6 +76,13 @@ def scores(model: PositionalSemantic) -> AttentionScores:
     return AttentionScores(*(np.asarray(number, float) for number in numbers))
 
 
+def law_of(risk: ProximalEvolution) -> AttentionScores:
+    """The scores of a risk that `sides` made."""
+    law = risk.output.labels
+    assert isinstance(law, AttentionScores)
+    return law
+
+
 def check(learner: ERM, error: type[Exception]) -> None:
     """Refuse what this risk does not have."""
     learner.check_start(*BRANCHES)
@@ -99,7 +107,7 @@ class Branch(NamedTuple):
 
 def branch(risk: ProximalEvolution, alpha: float, name: str) -> Branch:
     """The fixed point of one branch at alpha."""
-    law, strength = risk.output.labels, float(risk.signal.penalty.strength)
+    law, strength = law_of(risk), float(risk.signal.penalty.strength)
     zero = at_zero(law, strength, alpha)
     start = _landed(risk, alpha, _start(law, strength, name), zero is not None) if alpha > 0 else None
     if start is None:
@@ -132,7 +140,7 @@ def _landed(risk: ProximalEvolution, alpha: float, start: np.ndarray, vanishes: 
     x = start
     for _ in range(_LANDING):
         move = np.asarray(_step(x, risk, np.float64(alpha))) - x
-        x = x + move / 2
+        x = x + _LANDING_STEP * move
         if vanishes and x[2] < np.log(_VANISHING):
             return None
         if np.max(np.abs(move)) < _SETTLED:
@@ -248,7 +256,7 @@ def _energy_error(found: Branch, risk: ProximalEvolution, alpha: float) -> float
 
 def _row(found: Branch, risk: ProximalEvolution, alpha: float) -> tuple[dict[str, float], ...]:
     """Metrics, order parameters in units of scores, and the error of each metric."""
-    point, law = found.point, risk.output.labels
+    point, law = found.point, law_of(risk)
     s2 = float(law.variance)
     c, q, _, _, loss, _ = point.coarse
     metrics = scored(law, np.abs(point.c), point.q, point.loss, point.energy)
