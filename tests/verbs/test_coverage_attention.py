@@ -1,9 +1,10 @@
 """Stated uncertainties are honest, of labels that are read by draws: attention of several layers or scores, sequences.
 
 As `test_coverage_families.py`, against several times the draws made of other seeds (`reference/sampled_labels.py`),
-finer rules (`reference/finer_places.py`), or closed forms. A point takes from seconds to a minute, so that there are few; of the information of a label, whose error
-is what is uncertain in all of them, there are more. Measured at seed 0, as numbers, covered share and median ratio (a
-dash: ten or fewer are above rounding), of some rows at fewer points than they have here:
+finer rules (`reference/finer_places.py`), or closed forms. A point takes from seconds to a minute, so that there are
+few; of the information of a label, whose error is what is uncertain in all of them, there are more. Measured at seed 0,
+as numbers, covered share and median ratio (a dash: ten or fewer are above rounding), of some rows at fewer points than
+they have here:
 
 | row | measured |
 |---|---|

@@ -32,7 +32,7 @@ from solvable.channels.losses import Loss
 from solvable.channels.losses.quadrature import Panel
 from solvable.engine.outputs.proximal import Averages, LabelModel
 
-_STEP, _COARSER, _RADIUS = 0.55, 1.25, 4.9
+_STEP, COARSER, _RADIUS = 0.55, 1.25, 4.9
 """The step of the trapezoidal rules, by how much larger it is for the rules that tell the error, and the last node."""
 _CUTS = (-_RADIUS, 0.0, _RADIUS)
 _MOST_STEPS, _TURNS, _DRIFT = 40, 10, 0.1
@@ -81,7 +81,7 @@ class AttentionScores(LabelModel):
         s2, (theta, places) = self.variance, m
         sigma, V = jnp.sqrt(s2), s2 * V
         s = jnp.sqrt(s2 * jnp.maximum(q - theta**2, 1e-14 * q))
-        step = _STEP * jnp.where(panel.full > 0, 1.0, _COARSER)
+        step = _STEP * jnp.where(panel.full > 0, 1.0, COARSER)
         plus, minus, across = step * jnp.asarray(_GRID)
         weight = jnp.exp(-(plus**2 + minus**2 + across**2) / 2)
         weight /= jnp.sum(weight)
@@ -115,12 +115,13 @@ class AttentionScores(LabelModel):
             loss=mean(s2 * _misfit(x, T)),
         )
 
-    def error(self, m: Any, q: Any) -> Any:
-        """sigma^2 E|T - S(omega)|^2 over all entries: the error of a label that was not trained on."""
+    def error(self, m: Any, q: Any, coarser: Any = 1.0) -> Any:
+        """sigma^2 E|T - S(omega)|^2 over all entries: the error of labels not trained on; by rules `coarser`."""
         s2, (theta, places) = self.variance, m
         s = jnp.sqrt(s2 * jnp.maximum(q - theta**2, 0.0))
-        plus, minus, one = (_STEP * part[:, None] for part in _GRID)
-        other = _STEP * _LINE
+        step = _STEP * coarser
+        plus, minus, one = (step * part[:, None] for part in _GRID)
+        other = step * _LINE
         weight = jnp.exp(-(plus**2 + minus**2 + one**2 + other**2) / 2)
         z = (plus + minus) / jnp.sqrt(2.0), (plus - minus) / jnp.sqrt(2.0)
         part = jnp.sqrt(s2) * theta

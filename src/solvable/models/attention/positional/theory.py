@@ -8,7 +8,7 @@ the lower risk is the minimum. [cui2024phase]
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -29,7 +29,7 @@ from solvable.engine.signals.separable import PenalisedSignal
 from solvable.engine.solvers.anderson import BLANK, ProximalEvolution, ProximalPoint, solve, step
 from solvable.engine.solvers.base import Thresholds
 from solvable.models.attention.positional.model import POSITIONAL, SEMANTIC, PositionalSemantic
-from solvable.models.attention.positional.scores import AttentionScores
+from solvable.models.attention.positional.scores import COARSER, AttentionScores
 from solvable.numerics.gaussian import normal_trapezoid
 from solvable.numerics.roots import crossing, first_beyond
 from solvable.priors import Gaussian
@@ -38,7 +38,7 @@ from solvable.priors.penalties import Ridge
 BRANCHES = (SEMANTIC, POSITIONAL)
 _COSINE, _SQUARE = 0.9, 0.5
 """Of the weights that a branch starts from."""
-_ROUNDING = 1e-12
+_ROUNDING = 5e-11
 _RTOL = 1e-8
 """Of the fixed point: quadrature that follows jumps is no smoother."""
 _NOTHING = 1e-5
@@ -57,9 +57,9 @@ def _moments(scores: AttentionScores, m: Any, q: Any, V: Any) -> Any:
 
 
 @eqx.filter_jit
-def generalization_error(scores: AttentionScores, m: Any, q: Any) -> Any:
+def generalization_error(scores: AttentionScores, m: Any, q: Any, coarser: Any = 1.0) -> Any:
     """E |y - S x|^2 / d for weights of overlaps m = (theta, m) and square q."""
-    return scores.error(m, q)
+    return scores.error(m, q, coarser)
 
 
 def sides(model: PositionalSemantic, learner: ERM) -> ProximalEvolution:
@@ -78,9 +78,7 @@ def scores(model: PositionalSemantic) -> AttentionScores:
 
 def law_of(risk: ProximalEvolution) -> AttentionScores:
     """The scores of a risk that `sides` made."""
-    law = risk.output.labels
-    assert isinstance(law, AttentionScores)
-    return law
+    return cast("AttentionScores", risk.output.labels)
 
 
 def check(learner: ERM, error: type[Exception]) -> None:
@@ -233,14 +231,15 @@ def risk_minimum(model: PositionalSemantic, learner: ERM, alpha: np.ndarray) -> 
 
 
 def lowest(found: list[Branch], risk: ProximalEvolution, alpha: float) -> Branch:
-    """Of the branches that are minima the one of the lowest risk; ambiguous if two differ by less than their errors."""
+    """Of the branches that are minima the one of the lowest risk; ambiguous where another is not known to be higher."""
     minima = [each for each in found if each.status == Status.CONVERGED] or found
-    best, *others = sorted(minima, key=lambda each: float(each.point.energy))
-    for other in others:
+    best = min(minima, key=lambda each: float(each.point.energy))
+    for other in found:
         same = np.allclose(best.overlaps, other.overlaps, atol=_NOTHING)
         errors = sum(_energy_error(each, risk, alpha) for each in (best, other))
-        if not same and other.point.energy - best.point.energy <= errors:
-            return best._replace(status=Status.AMBIGUOUS_BRANCH)
+        # A branch that was not found has no risk to compare.
+        if other is not best and not same and not other.point.energy - best.point.energy > errors:
+            return best if best.status != Status.CONVERGED else best._replace(status=Status.AMBIGUOUS_BRANCH)
     return best
 
 
@@ -260,7 +259,7 @@ def _row(found: Branch, risk: ProximalEvolution, alpha: float) -> tuple[dict[str
     s2 = float(law.variance)
     c, q, _, _, loss, _ = point.coarse
     metrics = scored(law, np.abs(point.c), point.q, point.loss, point.energy)
-    coarse = scored(law, np.abs(c), q, loss, _energy(found, risk, alpha))
+    coarse = scored(law, np.abs(c), q, loss, _energy(found, risk, alpha), COARSER)
     uncertainty = {
         name: 2 * abs(value - coarse[name]) + _ROUNDING * (1 + abs(value)) for name, value in metrics.items()
     }
@@ -276,13 +275,15 @@ def _row(found: Branch, risk: ProximalEvolution, alpha: float) -> tuple[dict[str
     return metrics, {name: float(value) for name, value in order.items()}, uncertainty
 
 
-def scored(law: AttentionScores, c: np.ndarray, q: Any, loss: Any, energy: Any) -> dict[str, float]:
-    """The metrics of weights of cosines c with w* and p, and of square q."""
+def scored(
+    law: AttentionScores, c: np.ndarray, q: Any, loss: Any, energy: Any, coarser: float = 1.0
+) -> dict[str, float]:
+    """The metrics of weights of cosines c with w* and p, and of square q; by rules `coarser`."""
     m = c * np.sqrt(q)
     found = {
         **cosines(m[0], np.float64(q), np.float64(1.0)),
         "positional_overlap": c[1],
-        "generalization_error": generalization_error(law, m, np.asarray(q, float)),
+        "generalization_error": generalization_error(law, m, np.asarray(q, float), coarser),
         "training_loss": loss,
         "risk": energy,
     }
