@@ -62,7 +62,7 @@ def test_a_converged_point_of_a_model_without_alpha_has_them_too(name):
 )
 def test_where_labels_are_read_by_draws_the_residual_is_below_what_their_scatter_leaves(model, alpha):
     """A residual changes log V, and its change of V is part of the uncertainty: no step is finer than the draws."""
-    found = sv.predict(model, sv.AMP(), alpha=alpha)
+    found = sv.predict(model, sv.AMP(), alpha=alpha, throw=False)
     left = 1 - np.linalg.eigvalsh(np.atleast_2d(found["overlap"]))
     assert found.residual < 5e-3 and found.residual * left.max() < found.uncertainty["estimation_error"]
 

@@ -165,10 +165,12 @@ class _Run:
             if not (np.isfinite(state.R).all() and np.isfinite(state.J).all()):
                 return self._end(state, Status.NONFINITE)
             size, noise = state.size, self.noise(state)
-            # A quadrature that changes with M jitters within its error: no progress there is the end of progress. On
-            # the way to exact recovery, which is known to be possible, a small residual that stays positive is real.
+            # A quadrature that changes with M jitters within its error: no progress there, waited for the longer the
+            # larger the residual, is the end of progress. On the way to exact recovery, which is known to be possible,
+            # a small residual that stays positive is real.
             least, stalled = (size, 0) if size < 0.7 * least else (least, stalled + 1)
-            jitter = size <= 0.5 * noise and stalled > 3 and not (onward and self.stop_deep)
+            still = (size <= 0.2 * noise and stalled > 3) or (size <= 0.5 * noise and stalled > 12)
+            jitter = still and not (onward and self.stop_deep)
             if jitter or size <= _TOLERANCE + min(0.01 * noise, 1e-5):
                 return self._end(state, Status.CONVERGED)
             depths = np.linalg.eigvalsh(smat(state.x))
