@@ -143,12 +143,11 @@ def test_where_the_minimum_changes():
     assert isinstance(found, Thresholds)
     alpha, error = found["global_transition"], found.errors["global_transition"]
     assert alpha == pytest.approx(1.252, abs=0.005) and error < 0.01
-    beyond = [sv.predict(MODEL, sv.ERM(penalty=0.01, start=name), alpha=1.02 * alpha) for name in BRANCHES]
-    assert beyond[0]["risk"] < beyond[1]["risk"]
-    # The derivative of a risk is its training loss.
-    gap = beyond[1]["risk"] - beyond[0]["risk"]
-    slope = beyond[1]["training_loss"] - beyond[0]["training_loss"]
-    assert gap == pytest.approx(0.02 * alpha * slope, rel=0.2)
+    for factor, sign in ((0.99, -1), (1.01, 1)):
+        semantic, positional = (
+            sv.predict(MODEL, sv.ERM(penalty=0.01, start=name), alpha=factor * alpha)["risk"] for name in BRANCHES
+        )
+        assert sign * (positional - semantic) > 0
 
 
 def test_the_risk_of_runs_is_that_of_the_samples():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicHermiteSpline
+from scipy.interpolate import CubicSpline
 
 from solvable.lab import plots
 from solvable.lab.figures import sources
@@ -84,10 +84,10 @@ def of_runs(found: Material, start: str, name: str) -> Estimate:
 
 
 def transition(found: Material) -> float:
-    """Where the risks of both branches are equal, by cubics through them and their slopes, the training losses."""
+    """Where the risks of both branches are equal, by a cubic spline through those of the same alpha."""
     alpha = found.values["alpha"]
-    above, below = (found.values[start] for start in STARTS)
-    gap = CubicHermiteSpline(alpha, above["risk"] - below["risk"], above["training_loss"] - below["training_loss"])
+    above, below = (found.values[start]["risk"] for start in STARTS)
+    gap = CubicSpline(alpha, above - below)
     roots = [root for root in gap.roots(extrapolate=False) if gap.derivative()(root) > 0]
     return float(roots[-1]) if roots else np.nan
 

@@ -290,13 +290,18 @@ def scored(
     return {name: float(value) for name, value in found.items()}
 
 
+def _cost_of_a_sample(point: ProximalPoint, alpha: float) -> float:
+    """Its loss and what moving its scores costs, sigma^2 V E|g|^2 / 2."""
+    return float(point.loss + point.V * point.q_hat / (2 * alpha))
+
+
 @thresholds_of(PositionalSemantic, ERM, references=("cui2024phase",))
 @float64
 def transition(model: PositionalSemantic, learner: ERM) -> Thresholds:
-    """`global_transition`: the alpha above which the semantic branch has the lower risk; infinite if it is beyond 100.
+    r"""`global_transition`: the alpha above which the semantic branch has the lower risk; infinite if it is beyond 100.
 
-    By Newton's method in alpha, since the derivative of a risk over d is its training loss. What is compared are the
-    fixed points, minima or saddles.
+    By Newton's method in alpha: the derivative of a risk over d is what one more sample costs, the minimum over its
+    scores, $E[l(x) + |x - \omega|^2/(2\sigma^2 V)]$. What is compared are the fixed points, minima or saddles.
     """
     risk, alpha = sides(model, learner), 1.0
     for _ in range(_TURNS):
@@ -307,7 +312,7 @@ def transition(model: PositionalSemantic, learner: ERM) -> Thresholds:
             move = -0.5
         else:
             ahead = float(semantic.point.energy - positional.point.energy)
-            slope = float(positional.point.loss - semantic.point.loss)
+            slope = _cost_of_a_sample(positional.point, alpha) - _cost_of_a_sample(semantic.point, alpha)
             move = float(np.clip(ahead / slope / alpha, -0.5, 0.5)) if slope > 0 else 0.5
             if abs(move) < _TRANSITION:
                 errors = sum(_energy_error(each, risk, alpha) for each in (semantic, positional))
