@@ -172,3 +172,14 @@ def test_labels_of_untied_layers_show_the_symmetric_part_better():
     assert np.all(np.abs(np.mean(found, axis=0) - expected) < 4 * scatter + 1 / d)
     assert np.all(scatter < 0.05)
     assert model.exact and sv.AttentionIndexed(0.5, 2).exact and not sv.AttentionIndexed(0.5, 2, tied=False).exact
+
+
+def test_what_the_theory_of_untied_layers_leaves_out_is_in_their_uncertainty():
+    alpha = np.array([1e-6, 0.1, 0.2, 0.3, 0.36, 0.4])
+    untied = sv.predict(sv.AttentionIndexed(0.5, 2, tied=False), sv.BayesOptimal(), alpha=alpha)
+    sequence = sv.predict(sv.BilinearSequence(0.5), sv.BayesOptimal(), alpha=2 * alpha)
+    V, stated = untied["estimation_error"], untied.uncertainty["estimation_error"]
+    np.testing.assert_allclose(V, sequence["estimation_error"], atol=1e-9)
+    assert np.all(untied.converged) and np.all(stated >= 0.07 * V * (1 - V))
+    for model in (sv.AttentionIndexed(0.5, 2), sv.AttentionIndexed(math.inf, 2, tied=False)):
+        assert np.all(sv.predict(model, sv.BayesOptimal(), alpha=alpha).uncertainty["estimation_error"] < 1e-6)
