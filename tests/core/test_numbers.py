@@ -44,6 +44,7 @@ EXAMPLES = {
     sv.DeepAttention: {"layers": 1, "tokens": 2},
     sv.DeepAttentionIndexed: {"rho": 0.5, "layers": 2, "tokens": 2},
     sv.SequenceSingleIndex: {"target": "softmax", "tokens": 2},
+    sv.PositionalSemantic: {"positional": 0.3},
     sv.SequenceSGD: {"learning_rate": 0.1, "start": 0.2},
     sv.SequenceIndex: {"target": "z1[1]*z1[2]", "tokens": 2, "noise": 0.1},
     sv.MatrixTensor: {"matrix_noise": 0.5, "tensor_noise": 0.1},

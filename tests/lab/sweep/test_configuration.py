@@ -143,7 +143,7 @@ BAD = {
         "model": {"name": "regression", "noise": [0.1, float("inf")]}
     },
     "model.noise = [0.1, nan] is not allowed": {"model": {"name": "regression", "noise": [0.1, float("nan")]}},
-    f"model.noise = [1, {HUGE}] is not allowed": {"model": {"name": "regression", "noise": [1, HUGE]}},
+    "model.noise = [1, 1000000": {"model": {"name": "regression", "noise": [1, HUGE]}},
     "the file needs at least one learner: a table [[learner]]": {"learner": None},
     "the file needs at least one learner": {"learner": "amp"},
     "[learner] needs a name": {"learner": [{"penalty": 1.0}]},

@@ -248,3 +248,11 @@ def test_the_lower_end_of_both_starts():
 def test_what_is_refused(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_branch_is_found_at_any_number_of_samples():
+    """A full step overshoots the further the more samples there are; the branch of places ends as a saddle."""
+    places = sv.predict(MODEL, sv.ERM(penalty=0.01, start="positional"), alpha=[5.0, 20.0], throw=False)
+    assert list(places.converged) == [True, False] and np.all(places["positional_overlap"] > 0.65)
+    assert np.all(np.diff(places["risk"]) > 0)
+    assert sv.predict(MODEL, sv.ERM(penalty=0.01), alpha=20.0)["cosine"] > 0.99

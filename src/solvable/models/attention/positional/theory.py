@@ -43,7 +43,7 @@ _RTOL = 1e-8
 """Of the fixed point: quadrature that follows jumps is no smoother."""
 _NOTHING = 1e-5
 """An overlap below this is none."""
-MOST_JUMPS = 0.5
+MOST_JUMPS = 1 / 3
 """The largest share of jumps in the response up to which runs were found to agree."""
 _LANDING, _LANDING_STEP, _SETTLED, _VANISHING = 80, 0.25, 0.03, 1e-7
 """Steps before the solver: their share of a whole step, since log q overshoots by a factor of three to five."""
@@ -135,10 +135,12 @@ def _start(law: AttentionScores, strength: float, name: str) -> np.ndarray:
 
 def _landed(risk: ProximalEvolution, alpha: float, start: np.ndarray, vanishes: bool) -> np.ndarray | None:
     """Where damped steps lead, which stay in their basin; None if to w = 0, which has no place in log q."""
-    x = start
+    x, length, before = start, _LANDING_STEP, np.zeros(len(start))
     for _ in range(_LANDING):
         move = np.asarray(_step(x, risk, np.float64(alpha))) - x
-        x = x + _LANDING_STEP * move
+        # The more samples, the further a full step overshoots: turning back says so.
+        length, before = length * (0.5 if move @ before < 0 else 1.0), move
+        x = x + length * move
         if vanishes and x[2] < np.log(_VANISHING):
             return None
         if np.max(np.abs(move)) < _SETTLED:
