@@ -56,7 +56,8 @@ def gather(effort: Effort) -> Material:
     filters: dict[str, Any] = {}
     for task in TASKS:
         X, y = digits(task)
-        model = sv.estimators.ConvolutionalLoFi(features=SHOWN, random_state=0).fit(X, y)
+        model = sv.estimators.ConvolutionalLoFi(features=SHOWN, random_state=0)
+        model.fit(X, y)
         filters[task] = {"filters": model.filters_[..., 0], "eigenvalues": model.filter_eigenvalues_}
     seeds = effort.pick(2, 6)
     sizes = effort.pick(SIZES[:1], SIZES)
