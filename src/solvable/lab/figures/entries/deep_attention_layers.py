@@ -70,8 +70,8 @@ def gather(effort: Effort) -> Material:
     grown = [[measured_growth(model, a, d, seeds * k + s) for s in range(seeds)] for k, a in enumerate(grid)]
     values["grown"] = growth_onset(Runs(d, grid, np.array(grown)))
     theory = learning_curve(model, [sv.AMP()], alpha=_grid(effort, values), progress=effort.progress)
-    where, size, count = effort.pick(((0.5,), (60,), (2,)), (COMPARED, (200,), (8,)))
-    runs = Simulation("amp", [sv.AMP(max_steps=effort.pick(40, 150))], where, size, count)
+    where, size, count = effort.pick(((0.5,), (100,), (4,)), (COMPARED, (200,), (8,)))
+    runs = Simulation("amp", [sv.AMP(max_steps=effort.pick(80, 150))], where, size, count)
     curves = gather_runs(model, runs, effort, {})
     sizes = {"amp": {"d": list(size), "seeds": list(count)}, "linearised": {"d": [d], "seeds": [seeds]}}
     return dataclasses.replace(Material(values), curves={"theory": theory, **curves}, sizes=sizes)

@@ -45,7 +45,7 @@ def gather(effort: Effort) -> Material:
     import solvable as sv
 
     fine = np.array(effort.pick((1.0, 1.5, 2.0), (0.7, 0.85, 1.0, 1.15, 1.3, 1.5, 2.0, 2.5)))
-    sizes = effort.pick((100,), (200, 600))
+    sizes = effort.pick((500,), (200, 600))
     seeds = effort.pick(6, 16)
     values: dict[Any, Any] = {"alpha": fine}
     few = np.array(effort.pick((1.0, 1.5, 2.0), (0.85, 1.15, 1.3, 1.5, 2.0, 2.5)))
