@@ -148,7 +148,7 @@ DRAWS: dict[str, tuple[Draw, int]] = {
     "several layers": (layers, 4),
     "sequences": (sequence, 8),
     "sequences of two projections": (two_projections, 3),
-    "several layers of extensive rank": (deep_indexed, 6),
+    "several layers of extensive rank": (deep_indexed, 10),
     "labels of one layer": (one_label, 40),
     "attention with places": (places, 40),
 }

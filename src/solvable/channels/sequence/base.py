@@ -150,7 +150,7 @@ class SequenceChannel(Channel):
     def _points(self, V: np.ndarray, number: int, fineness: float) -> _Points:
         """Draws of omega ~ N(0, I - V), of z given it, and of what the label shows."""
         T, r = self.tokens, self.projections
-        power = _POWER - int(self.weighted) + round(np.log2(fineness))
+        power = _POWER + (-1 if self.weighted else 1) + round(np.log2(fineness))
         x = normal_points(2 * T * r + self.label_dimensions, power, number)
         v, u = np.linalg.eigh(V)
         known, left = ((u * np.sqrt(np.maximum(part, 0.0))) @ u.T for part in (1 - v, v))

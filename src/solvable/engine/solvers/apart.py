@@ -157,7 +157,9 @@ class Apart(Solver):
         if not np.isfinite(end.x).all():
             return np.zeros(len(end.x))
         r, found = len(end.x), self._labels(end.V)
-        error = found.error / np.maximum(np.diag(found.information), 1e-300) + end.residual
+        # The error belongs to the largest entry; others are smaller, by less than they are.
+        information = np.maximum(np.diag(found.information), 1e-300)
+        error = found.error / np.sqrt(information * information.max()) + end.residual
         up = self.signal.mmse(np.exp(end.x + _SHIFT))
         slope = np.empty((r, r))
         for k in range(r):
