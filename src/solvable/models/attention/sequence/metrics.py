@@ -22,7 +22,7 @@ Labels = Callable[[np.ndarray], np.ndarray]
 """Labels (n, ..) of projections (n, T, r), equal for equal models, with no noise."""
 _POWER, _SCRAMBLINGS = 11, 16
 _FRESH, _NODES = 11, 7
-_NUMBERS, _MOST, _LEAST_POWER = 2**22, 2**24, 4
+_NUMBERS, _MOST, _LEAST_POWER = 2**22, 2**23, 3
 """Of all labels that are held at once, and of those of a scrambling, which still has some samples."""
 
 
