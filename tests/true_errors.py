@@ -74,3 +74,11 @@ def judged(draw: Draw, points: int, seed: int = 0) -> Judged:
     ratio = float(np.median(error[blurred] / stated[blurred])) if blurred.sum() >= 10 else 1.0
     worst = [f"{row[3]}: {row[0]:.1e} +- {row[1]:.1e}" for row, fine in zip(rows, good, strict=True) if not fine]
     return Judged(float(np.mean(good)), ratio, len(rows), worst)
+
+
+def assert_honest(name: str, draw: Draw, points: int) -> None:
+    """That the uncertainties at so many points cover the true errors, and are not huge."""
+    found = judged(draw, points)
+    print(f"{name}: {found}")
+    assert found.covered >= COVERED, "\n".join(found.worst[:10])
+    assert found.ratio >= HUGE

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from reference.giant_steps import alignments
 from reference.tree_degrees import Tree
-from true_errors import COVERED, HUGE, Draw, Point, judged, log_uniform
+from true_errors import COVERED, Draw, Point, assert_honest, judged, log_uniform
 
 import solvable as sv
 
@@ -124,7 +124,4 @@ def test_a_few_uncertainties_cover_the_true_error(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWS)
 def test_uncertainties_cover_the_true_error_and_are_not_huge(name):
-    found = judged(*DRAWS[name])
-    print(f"{name}: {found}")
-    assert found.covered >= COVERED, "\n".join(found.worst[:10])
-    assert found.ratio >= HUGE
+    assert_honest(name, *DRAWS[name])

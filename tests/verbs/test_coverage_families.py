@@ -46,7 +46,7 @@ from reference import random_feature_ridge as power
 from reference.features_equations import random_feature_ridge, spiked_ridge
 from reference.linear_descent import linear_descent
 from scipy.special import erf
-from true_errors import COVERED, HUGE, Draw, Point, judged, log_uniform
+from true_errors import COVERED, Draw, Point, assert_honest, judged, log_uniform
 
 import solvable as sv
 from solvable.models.depth.hierarchical import labels
@@ -373,7 +373,4 @@ def test_a_few_uncertainties_cover_the_true_error(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWS)
 def test_uncertainties_cover_the_true_error_and_are_not_huge(name):
-    found = judged(*DRAWS[name])
-    print(f"{name}: {found}")
-    assert found.covered >= COVERED, "\n".join(found.worst[:10])
-    assert found.ratio >= HUGE
+    assert_honest(name, *DRAWS[name])
